@@ -1,0 +1,22 @@
+import { expect, test } from "vitest";
+import { hello } from "./01-hello.ts";
+import { watchATurn } from "./02-tool.ts";
+import { guardedTurn } from "./04-guarded-turn.ts";
+import { orderLunch } from "./05-approval-later.ts";
+
+test("01 a session answers", async () => {
+  expect(await hello()).toBe("Hello, Ada.");
+});
+
+test("02 a turn is watched while its tool runs", async () => {
+  expect(await watchATurn()).toEqual(['add -> {"kind":"success","value":42}', "17 + 25 is 42.", "finished"]);
+});
+
+test("04 a guard denies a call and remembers it", async () => {
+  expect(await guardedTurn()).toEqual({ text: "I could read one of the two.", denied: 1 });
+});
+
+test("05 a tool is completed later by its key", async () => {
+  const text = await orderLunch((_key, complete) => void complete("confirmed"));
+  expect(text).toBe("Lunch is on its way.");
+});

@@ -1,0 +1,27 @@
+import { setTimeout as delay } from "node:timers/promises";
+
+/** The only source of time in the kernel. Tests replace it. */
+export interface Clock {
+  /** Wall time in milliseconds since 1970. May go backwards. */
+  now(): number;
+  /** Milliseconds from an arbitrary start. Never goes backwards. */
+  monotonic(): number;
+  /** Resolves after `ms`; rejects with the signal's reason when aborted. Does not keep the process alive on its own account. */
+  sleep(ms: number, options: { readonly signal: AbortSignal }): Promise<void>;
+  /** Calls `fn` once after `ms` and returns a function that cancels it. */
+  after(ms: number, fn: () => void): () => void;
+}
+
+export const systemClock: Clock = Object.freeze({
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  sleep: async (ms: number, { signal }: { readonly signal: AbortSignal }) => {
+    await delay(ms, undefined, { signal }).catch((error: unknown) => {
+      throw signal.aborted ? signal.reason : error;
+    });
+  },
+  after: (ms: number, fn: () => void) => {
+    const timer = setTimeout(fn, ms);
+    return () => clearTimeout(timer);
+  },
+});

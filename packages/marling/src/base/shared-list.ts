@@ -1,0 +1,142 @@
+// An append-only list whose versions share their items.
+//   L1  a version never changes after it was made.
+//   L2  appending to the newest version costs what is appended; appending to an older one makes a branch that
+//       shares everything up to it.
+//   L3  handing a version out costs nothing; `toArray` copies references once per version and keeps the result.
+//   L4  a list with a key finds an item by its key, in each version the items of that version only.
+//   L5  branches of branches stay shallow: small segments below a new branch are joined, so that reading an item takes
+//       a number of steps that grows with the logarithm of the length at most.
+
+interface Segment<T> {
+  readonly items: T[];
+  readonly base: SharedList<T> | undefined;
+  readonly depth: number;
+  /** Positions by key; made and filled up to the newest item when somebody asks. */
+  positions: Map<string, number> | undefined;
+  indexed: number;
+}
+
+/** Segments that may lie on each other before small ones are joined. */
+const DEEPEST = 16;
+
+export class SharedList<T> implements Iterable<T> {
+  readonly length: number;
+  readonly #segment: Segment<T>;
+  readonly #keyOf: ((item: T) => string) | undefined;
+  #array: readonly T[] | undefined;
+  #ground: SharedList<T> | undefined;
+
+  private constructor(segment: Segment<T>, length: number, keyOf: ((item: T) => string) | undefined) {
+    this.#segment = segment;
+    this.length = length;
+    this.#keyOf = keyOf;
+  }
+
+  /** A list of its own. With `keyOf`, `positionOf` finds items; the key of an item must never change. */
+  static of<T>(items: readonly T[] = [], keyOf?: (item: T) => string): SharedList<T> {
+    return new SharedList<T>(SharedList.#segmentOf([...items], undefined), items.length, keyOf);
+  }
+
+  append(added: readonly T[]): SharedList<T> {
+    if (added.length === 0) return this;
+    const isNewest = this.#start + this.#segment.items.length === this.length;
+    const segment = isNewest ? this.#segment : SharedList.#segmentOf<T>([], this.#branchGround());
+    for (const item of added) segment.items.push(item);
+    return new SharedList(segment, this.length + added.length, this.#keyOf);
+  }
+
+  /** The version that has the first `length` items. */
+  take(length: number): SharedList<T> {
+    if (length >= this.length) return this;
+    let list: SharedList<T> = this;
+    for (
+      let base = list.#segment.base;
+      base !== undefined && length <= base.length;
+      base = list.#segment.base
+    )
+      list = base;
+    return new SharedList(list.#segment, Math.max(0, length), this.#keyOf);
+  }
+
+  at(index: number): T | undefined {
+    const wanted = index < 0 ? this.length + index : index;
+    if (wanted < 0 || wanted >= this.length) return undefined;
+    let list: SharedList<T> = this;
+    for (let base = list.#segment.base; base !== undefined && wanted < base.length; base = list.#segment.base)
+      list = base;
+    return list.#segment.items[wanted - list.#start];
+  }
+
+  /** Where the first item with this key is; `undefined` when there is none, or the list has no key. */
+  positionOf(key: string): number | undefined {
+    let found: number | undefined;
+    for (let list: SharedList<T> | undefined = this; list !== undefined; list = list.#segment.base) {
+      const position = list.#positionInSegment(key);
+      if (position !== undefined && position < list.length) found = position;
+    }
+    return found;
+  }
+
+  /** The last `count` items, oldest first; costs `count`. */
+  tail(count: number): readonly T[] {
+    const from = Math.max(0, this.length - count);
+    const items: T[] = [];
+    for (let index = from; index < this.length; index += 1) items.push(this.at(index) as T);
+    return items;
+  }
+
+  toArray(): readonly T[] {
+    if (this.#array !== undefined) return this.#array;
+    const parts: (readonly T[])[] = [];
+    for (let list: SharedList<T> | undefined = this; list !== undefined; list = list.#segment.base) {
+      parts.push(list.#segment.items.slice(0, list.#own));
+    }
+    this.#array = Object.freeze(parts.reverse().flat() as T[]);
+    return this.#array;
+  }
+
+  *[Symbol.iterator](): Iterator<T> {
+    for (let index = 0; index < this.length; index += 1) yield this.at(index) as T;
+  }
+
+  static #segmentOf<T>(items: T[], base: SharedList<T> | undefined): Segment<T> {
+    const depth = base === undefined ? 0 : base.#segment.depth + 1;
+    return { items, base, depth, positions: undefined, indexed: 0 };
+  }
+
+  /** The position of the segment's first item. */
+  get #start(): number {
+    return this.#segment.base?.length ?? 0;
+  }
+
+  /** How many items of the segment belong to this version. */
+  get #own(): number {
+    return this.length - this.#start;
+  }
+
+  #positionInSegment(key: string): number | undefined {
+    const segment = this.#segment;
+    if (this.#keyOf === undefined) return undefined;
+    segment.positions ??= new Map();
+    for (; segment.indexed < segment.items.length; segment.indexed += 1) {
+      const itemKey = this.#keyOf(segment.items[segment.indexed] as T);
+      if (!segment.positions.has(itemKey)) segment.positions.set(itemKey, this.#start + segment.indexed);
+    }
+    return segment.positions.get(key);
+  }
+
+  /** What a branch of this version lies on: the version itself, or the same items in fewer segments. */
+  #branchGround(): SharedList<T> {
+    this.#ground ??= this.#segment.depth < DEEPEST ? this : this.#joined();
+    return this.#ground;
+  }
+
+  /** Joins segments from the newest down, as long as the next one is not at least twice as long as what is joined. */
+  #joined(): SharedList<T> {
+    let size = this.#own;
+    let base = this.#segment.base;
+    for (; base !== undefined && base.#own < 2 * size; base = base.#segment.base) size += base.#own;
+    if (size === this.#own) return this;
+    return new SharedList(SharedList.#segmentOf([...this.tail(size)], base), this.length, this.#keyOf);
+  }
+}

@@ -1,0 +1,98 @@
+// Admit: an input becomes an accepted one, or nothing at all.
+//   A1  hooks see an input before it is accepted; a rejected one leaves nothing behind.
+//   A2  the same key (or turn id) with the same content is the same turn; with other content it is a conflict.
+//   A3  live plugin inputs and extensions are taken only by a store that does not outlive the process.
+
+import { MarlingError } from "../base/errors.ts";
+import type { TurnId } from "../model/ids.ts";
+import { turnId } from "../model/ids.ts";
+import { type Json, type JsonObject, decodeJson, isJsonObject } from "../model/json.ts";
+import { decodeAttachmentSource } from "../model/attachment.ts";
+import { type Message, toMessage } from "../model/message.ts";
+import type { TurnInput } from "../model/turn.ts";
+import type { InboxRow } from "../store/contract.ts";
+import type { ResidentSession } from "./resident-session.ts";
+
+export interface AdmitOptions {
+  readonly id?: string | undefined;
+  readonly key?: string | undefined;
+  readonly pluginInputs?: Readonly<Record<string, unknown>> | undefined;
+  readonly extension?: unknown;
+}
+
+export interface Admitted {
+  readonly status: "accepted" | "duplicate";
+  readonly row: InboxRow;
+}
+
+export async function admit(session: ResidentSession, submitted: unknown, options: AdmitOptions): Promise<Admitted> {
+  const asSubmitted = decodeTurnInput(submitted);
+  const stored = storedInputs(session, options);
+  const input = await askHooks(session, asSubmitted);
+  const wanted: TurnId | undefined = options.id === undefined ? undefined : turnId(options.id);
+  return session.parts.store.admit({
+    sessionId: session.id,
+    submitted: { input: asSubmitted as unknown as Json, ...stored },
+    input: { input: input as unknown as Json, ...stored },
+    ...(options.key === undefined ? {} : { key: options.key }),
+    ...(wanted === undefined ? {} : { turnId: wanted }),
+  });
+}
+
+/** Reads what a caller gave as input; a string is short for its text. */
+export function decodeTurnInput(raw: unknown, where = "input"): TurnInput {
+  const json: Json = typeof raw === "string" ? { text: raw } : decodeJson(raw, where);
+  if (!isJsonObject(json)) throw refuse(where, "a string, or an object with `text` and `attachments`");
+  const unknown = Object.keys(json).find((key) => key !== "text" && key !== "attachments");
+  if (unknown !== undefined) throw refuse(`${where}.${unknown}`, "no other member than `text` and `attachments`");
+  const { text, attachments } = json as JsonObject;
+  if (text !== undefined && typeof text !== "string") throw refuse(`${where}.text`, "a string");
+  if (attachments !== undefined && !Array.isArray(attachments)) throw refuse(`${where}.attachments`, "an array");
+  const sources = (attachments as readonly Json[] | undefined)?.map((source, index) => decodeAttachmentSource(source, `${where}.attachments[${index}]`));
+  return Object.freeze({ ...(text === undefined ? {} : { text }), ...(sources === undefined ? {} : { attachments: sources }) });
+}
+
+/** The message that an accepted input becomes. */
+export function inputMessage(row: InboxRow): Message {
+  const { text = "", attachments = [] } = (row.input as unknown as { readonly input: TurnInput }).input;
+  const parts = [{ kind: "text", text }, ...attachments.map((source) => ({ kind: "attachment", source }))];
+  return toMessage({ role: "user", parts: text === "" && attachments.length > 0 ? parts.slice(1) : parts }, `m_${row.inputId}`);
+}
+
+async function askHooks(session: ResidentSession, input: TurnInput): Promise<TurnInput> {
+  const { plugins, id } = session;
+  if (!plugins.hasInputHooks) return input;
+  const decided = await plugins.transformInput({ sessionId: id, input }, (raw) => decodeTurnInput(raw, "input of a hook"));
+  if (decided.kind === "accepted") return decided.input;
+  const { code, message, pluginId } = decided;
+  if (plugins.hasRuntimeEventHooks) await plugins.emitRuntimeEvent({ kind: "input_rejected", sessionId: id, code, message });
+  throw new MarlingError("input_rejected", `session ${id}: plugin ${pluginId} rejected the input with ${code}: ${message}`, { details: { code, pluginId, reason: message } });
+}
+
+/** Plugin inputs that are JSON are stored with the input; live ones stay with the turn, where the store allows that. */
+function storedInputs(session: ResidentSession, { pluginInputs, extension }: AdmitOptions): JsonObject {
+  if (extension !== undefined && session.parts.store.isDurable) {
+    throw new MarlingError("live_turn_extension", `session ${session.id}: expected no turn extension on a durable store, found one`);
+  }
+  const plain: { [pluginId: string]: Json } = {};
+  for (const [pluginId, value] of Object.entries(pluginInputs ?? {})) {
+    const json = plainOrLive(value);
+    if (json !== undefined) plain[pluginId] = json;
+    else if (session.parts.store.isDurable) {
+      throw new MarlingError("live_plugin_input", `session ${session.id}: expected JSON as the input of plugin ${pluginId} on a durable store, found a live value`, { details: { pluginId } });
+    }
+  }
+  return Object.keys(plain).length === 0 ? {} : { pluginInputs: plain };
+}
+
+function plainOrLive(value: unknown): Json | undefined {
+  try {
+    return decodeJson(value);
+  } catch {
+    return undefined; // a live value: what to do with it is the caller's rule
+  }
+}
+
+function refuse(where: string, expected: string): MarlingError {
+  return new MarlingError("invalid_input", `${where}: expected ${expected}`, { details: { where } });
+}

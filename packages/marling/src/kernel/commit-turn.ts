@@ -1,0 +1,139 @@
+// The commit of one part of a turn, with the report that settles its input.
+
+import type { FrameId } from "../model/ids.ts";
+import type { ModelCallRecord, TurnOutcome, TurnReport } from "../model/turn.ts";
+import { NO_USAGE, type TokenUsage, type UsageEntry, addUsage } from "../model/usage.ts";
+import { bodiesOf, decodeAppendNodes } from "../session/append-node.ts";
+import { type SessionGraph, openFrame } from "../session/graph.ts";
+import type { AppendOperation, SessionNode } from "../session/node.ts";
+import type { MachineOutcome, TurnRecord } from "../turn/effect.ts";
+import { type Committed, appendRecords, commitChange } from "./commit.ts";
+import { type FinalizedTurn, assistantText } from "./finalize.ts";
+import type { ResidentSession } from "./resident-session.ts";
+import { type AcceptedTurn, MAX_FRAME_SWITCHES } from "./run-turn.ts";
+import type { TurnRun } from "./turn-run.ts";
+
+export interface OpenedFrame {
+  readonly frameId: FrameId;
+  readonly previousFrameId: FrameId;
+  readonly reason: string;
+}
+
+/** Either the turn is over, or it goes on with a task in another frame. */
+export type CommittedTurn = { readonly revision: number; readonly frame: OpenedFrame | undefined } & (
+  | { readonly kind: "ended"; readonly report: TurnReport }
+  | { readonly kind: "switched"; readonly task: string }
+);
+
+type SwitchOutcome = Extract<MachineOutcome, { kind: "switch_frame" }>;
+
+export async function commitTurn(
+  turn: TurnRun,
+  { finalized, accepted, switches }: { readonly finalized: FinalizedTurn; readonly accepted: AcceptedTurn; readonly switches: number },
+): Promise<CommittedTurn> {
+  const { outcome, records } = finalized;
+  turn.control.seal();
+  if (outcome.kind === "switch_frame" && switches < MAX_FRAME_SWITCHES) {
+    const committed = await commitRecords(turn, records, { open: outcome });
+    turn.control.unseal();
+    return { kind: "switched", task: outcome.task, revision: committed.revision, frame: committed.frame };
+  }
+  const ended = outcome.kind === "switch_frame" ? tooManySwitches(turn) : outcome;
+  let report: TurnReport | undefined;
+  const committed = await commitRecords(turn, records, {
+    settles: (revision) => {
+      report = reportOf(turn, { outcome: ended, records, turnId: accepted.turnId, revision });
+      return { inputId: accepted.inputId, report };
+    },
+  });
+  return { kind: "ended", report: report as TurnReport, revision: committed.revision, frame: committed.frame };
+}
+
+interface CommitOptions {
+  readonly open?: SwitchOutcome;
+  readonly settles?: (revision: number) => { readonly inputId: AcceptedTurn["inputId"]; readonly report: TurnReport };
+}
+
+async function commitRecords(turn: TurnRun, records: readonly TurnRecord[], { open, settles }: CommitOptions): Promise<Committed & { readonly frame: OpenedFrame | undefined }> {
+  const { session } = turn;
+  const previousFrameId = session.frameId;
+  const committed = await commitChange(session, {
+    operation: turn.turnId,
+    isTurn: true,
+    change: (graph) => changeGraph(turn, graph, { records, open }),
+    usage: ledgerEntries(session, partCalls(turn)),
+    lastPromptUsage: promptUsage(partCalls(turn)),
+    ...(settles === undefined ? {} : { settles }),
+  });
+  turn.log.issues.push(...committed.issues);
+  const { frameId } = session;
+  const reason = open === undefined ? "compaction" : "switch";
+  return { ...committed, frame: frameId === previousFrameId ? undefined : { frameId, previousFrameId, reason } };
+}
+
+function changeGraph(turn: TurnRun, graph: SessionGraph, { records, open }: { readonly records: readonly TurnRecord[]; readonly open: SwitchOutcome | undefined }): { readonly graph: SessionGraph; readonly nodes: readonly SessionNode[] } {
+  const compacted = turn.compaction === undefined ? { graph, nodes: [] } : openCompactionFrame(turn, graph);
+  const appended = appendRecords(compacted.graph, records, turn.turnId);
+  const nodes = [...compacted.nodes, ...appended.nodes];
+  if (open === undefined) return { graph: appended.graph, nodes };
+  const operation = { sessionId: graph.sessionId, operation: `${turn.turnId}.frame`, ordinal: 0 };
+  const seeds = bodiesOf(decodeAppendNodes(open.nodes, "switchFrame.nodes"), { operation });
+  const opened = openFrame(appended.graph, { frameId: freeFrameId(appended.graph, open.key), reason: "switch", nodes: seeds, operation });
+  return { graph: opened.graph, nodes: [...nodes, ...opened.nodes] };
+}
+
+function openCompactionFrame(turn: TurnRun, graph: SessionGraph): { readonly graph: SessionGraph; readonly nodes: readonly SessionNode[] } {
+  const frameId = freeFrameId(graph, `compaction:${turn.turnId}`);
+  return openFrame(graph, { frameId, reason: "compaction", nodes: turn.compaction ?? [], operation: compactionOperation(turn) });
+}
+
+/** The operation of a compaction inside a turn. */
+export function compactionOperation(turn: TurnRun): AppendOperation {
+  return { sessionId: turn.session.id, operation: `${turn.turnId}.compaction`, ordinal: 0 };
+}
+
+/** A frame id from a key: the current frame's own key names the current frame, an older one gets a number. */
+export function freeFrameId(graph: SessionGraph, key: string): FrameId {
+  const wanted = `${graph.sessionId}:frame:${key}`;
+  if (graph.currentFrameId === wanted) return wanted as FrameId;
+  const taken = graph.frames.filter((frame) => frame.id === wanted || frame.id.startsWith(`${wanted}:`)).length;
+  return (taken === 0 ? wanted : `${wanted}:${taken + 1}`) as FrameId;
+}
+
+/** The calls of this part only: earlier parts have committed theirs. */
+function partCalls(turn: TurnRun): readonly ModelCallRecord[] {
+  return turn.log.modelCalls.slice(turn.committedCalls);
+}
+
+function ledgerEntries(session: ResidentSession, calls: readonly ModelCallRecord[]): readonly UsageEntry[] {
+  const source = session.frame.assignment.usageSource ?? "turn";
+  return calls.map(({ model, usage }) => ({ source, model, usage }));
+}
+
+function promptUsage(calls: readonly ModelCallRecord[]): TokenUsage | undefined {
+  return calls.findLast((call) => call.outcome === "completed")?.usage;
+}
+
+function reportOf(
+  turn: TurnRun,
+  { outcome, records, turnId, revision }: { readonly outcome: TurnOutcome; readonly records: readonly TurnRecord[]; readonly turnId: string; readonly revision: number },
+): TurnReport {
+  const { issues, toolCalls, modelCalls } = turn.log;
+  return {
+    outcome,
+    text: outcome.kind === "finished" ? outcome.text : assistantText(records),
+    turnId,
+    revision,
+    usage: modelCalls.reduce((sum, call) => addUsage(sum, call.usage), NO_USAGE),
+    childUsage: [],
+    toolCalls: [...toolCalls],
+    modelCalls: [...modelCalls],
+    issues: [...issues],
+  };
+}
+
+function tooManySwitches(turn: TurnRun): TurnOutcome {
+  const message = `expected at most ${MAX_FRAME_SWITCHES} frame switches in one turn, found one more`;
+  turn.log.issues.push({ kind: "runtime", code: "frame_switch_limit", message });
+  return { kind: "stopped", reason: "runtime_error", code: "frame_switch_limit", message };
+}

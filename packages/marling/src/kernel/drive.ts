@@ -1,0 +1,51 @@
+// Drive: the loop between the machine, which decides, and the effects, which are performed.
+
+import type { MachineOutcome, TurnRecord } from "../turn/effect.ts";
+import { type Step, begin, resume, stop } from "../turn/step.ts";
+import type { ProtocolDriver } from "../turn/protocol.ts";
+import { modelOf } from "./model-binding.ts";
+import { perform } from "./perform.ts";
+import type { PreparedTurn } from "./prepare.ts";
+import type { TurnRun } from "./turn-run.ts";
+
+export interface DrivenTurn {
+  readonly records: readonly TurnRecord[];
+  readonly outcome: MachineOutcome;
+}
+
+/** Drives a prepared turn to its outcome. A cancelled turn stops after the effect that was running. */
+export async function drive(turn: TurnRun, prepared: PreparedTurn): Promise<DrivenTurn> {
+  if (prepared.outcome !== undefined) return { records: prepared.records, outcome: prepared.outcome };
+  const { driver } = turn.session.turnPreamble();
+  let step = tell(turn, first(turn, prepared, driver));
+  while (step.kind === "effect") {
+    const { state, effect } = step;
+    step = tell(turn, endedFromOutside(turn, step) ?? resume(state, await perform(turn, effect, state.records), driver));
+  }
+  return { records: step.state.records, outcome: turn.control.isCancelled ? turn.control.outcome() : step.outcome };
+}
+
+function first(turn: TurnRun, prepared: PreparedTurn, driver: ProtocolDriver): Step {
+  const { session } = turn;
+  const { contextWindow } = modelOf(session);
+  const before = turn.shown.at(-2);
+  const plan = {
+    turnId: turn.turnId,
+    maxRounds: session.policy.maxTurns,
+    syncsEnvironment: session.turnPreamble().syncsEnvironment,
+    records: prepared.records,
+    ...(contextWindow === undefined ? {} : { contextWindow }),
+    ...(before === undefined ? {} : { before }),
+  };
+  return begin(plan, driver);
+}
+
+function endedFromOutside(turn: TurnRun, step: Step): Step | undefined {
+  if (turn.control.isCancelled) return stop(step.state, turn.control.outcome());
+  return turn.forced === undefined ? undefined : stop(step.state, turn.forced);
+}
+
+function tell(turn: TurnRun, step: Step): Step {
+  for (const event of step.events) turn.emit(event);
+  return step;
+}

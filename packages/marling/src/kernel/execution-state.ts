@@ -1,0 +1,40 @@
+// The code executor's own state, kept per frame by content address. It is asked for only when the executor says it moved.
+
+import { messageOf } from "../base/errors.ts";
+import { type SessionGraph, updateFrames } from "../session/graph.ts";
+import type { SessionComponents } from "../store/contract.ts";
+import type { ResidentSession } from "./resident-session.ts";
+
+export async function saveExecutionState(session: ResidentSession, graph: SessionGraph): Promise<{ readonly graph: SessionGraph; readonly components: SessionComponents }> {
+  const { codeExecutor } = session.plugins;
+  if (codeExecutor?.executionStateDirty?.() !== true) return { graph, components: {} };
+  const bytes = await snapshotOf(session);
+  if (bytes === "failed") return { graph, components: {} };
+  const ref = bytes === undefined ? undefined : await session.parts.store.blobs.put(bytes);
+  const next = updateFrames(graph, (frame) => {
+    if (frame.id !== graph.currentFrameId) return frame;
+    const { executionState: _, ...rest } = frame;
+    return ref === undefined ? rest : { ...rest, executionState: ref };
+  });
+  return { graph: next, components: {} };
+}
+
+/** A snapshot that fails is reported and skipped: the stored state stays as it was. */
+async function snapshotOf(session: ResidentSession): Promise<Uint8Array | undefined | "failed"> {
+  const { codeExecutor } = session.plugins;
+  try {
+    return await codeExecutor?.snapshotExecutionState?.({ sessionId: session.id });
+  } catch (thrown) {
+    await session.services.emitTrace({ name: "execution_state.snapshot_failed", payload: { message: messageOf(thrown) } });
+    return "failed";
+  }
+}
+
+/** Gives the executor back what was stored for the current frame, if anything was. */
+export async function restoreExecutionState(session: ResidentSession): Promise<void> {
+  const { codeExecutor } = session.plugins;
+  const ref = session.frame.executionState;
+  if (codeExecutor?.restoreExecutionState === undefined || ref === undefined) return;
+  const data = await session.parts.store.blobs.get(ref);
+  if (data !== undefined) await codeExecutor.restoreExecutionState({ sessionId: session.id }, data);
+}

@@ -1,0 +1,14 @@
+import { MarlingError } from "../base/errors.ts";
+import type { ModelBinding } from "./parts.ts";
+import type { ResidentSession } from "./resident-session.ts";
+
+/** The model that the session's policy names, or another by name. */
+export function modelOf(session: ResidentSession, name: string = session.policy.model): ModelBinding {
+  const binding = session.parts.models.get(name);
+  if (binding !== undefined) return binding;
+  const known = [...session.parts.models.keys()];
+  if (known.length === 0) throw new MarlingError("provider_unconfigured", `session ${session.id}: expected a model, found that the runtime has none`, { details: { sessionId: session.id } });
+  throw new MarlingError("provider_unavailable", `session ${session.id}: expected one of the runtime's models (${known.join(", ")}), found ${name}`, {
+    details: { sessionId: session.id, providerId: name },
+  });
+}

@@ -1,0 +1,45 @@
+// What the kernel is made of: values that go down from the composition root and are never bound later.
+
+import type { Clock } from "../base/clock.ts";
+import type { EffectHost } from "../effects/contract.ts";
+import type { ModelPort } from "../llm/contract.ts";
+import type { PluginHost } from "../plugin/plugin-host.ts";
+import type { SessionCreateRequest, SessionCreated } from "../plugin/session-create.ts";
+import type { Store } from "../store/contract.ts";
+import type { TraceSink } from "../trace/contract.ts";
+import type { PhaseProbe } from "../plugin/probe.ts";
+import type { AttachmentPolicy } from "./attachments.ts";
+import type { ResidentSession } from "./resident-session.ts";
+import type { Waits } from "./waits.ts";
+
+/** A model under a name. */
+export interface ModelBinding {
+  readonly name: string;
+  readonly port: ModelPort;
+  readonly contextWindow: number | undefined;
+  readonly maxOutputTokens: number | undefined;
+}
+
+export interface KernelParts {
+  readonly store: Store;
+  readonly effects: EffectHost;
+  readonly clock: Clock;
+  readonly trace: TraceSink | undefined;
+  readonly models: ReadonlyMap<string, ModelBinding>;
+  readonly plugins: PluginHost;
+  readonly waits: Waits;
+  readonly instructions: string | undefined;
+  readonly turnBudget: number | "unbounded";
+  /** Tool calls of one response that run at once. */
+  readonly toolConcurrency: number;
+  readonly attachmentPolicy: AttachmentPolicy | undefined;
+  readonly probe: PhaseProbe | undefined;
+  readonly sessions: SessionDirectory;
+}
+
+/** The sessions that are open in this runtime. */
+export interface SessionDirectory {
+  find(sessionId: string): ResidentSession | undefined;
+  create(request: SessionCreateRequest, from: ResidentSession): Promise<SessionCreated>;
+  close(sessionId: string, from: ResidentSession): Promise<void>;
+}

@@ -1,0 +1,97 @@
+// One accepted input, from its first phase to its last commit. A switch of frames goes on as another part of the turn.
+
+import { SharedList } from "../base/shared-list.ts";
+import type { InputId, TurnId } from "../model/ids.ts";
+import type { JsonObject } from "../model/json.ts";
+import { type Message, toMessage } from "../model/message.ts";
+import type { TurnReport } from "../model/turn.ts";
+import { commitTurn } from "./commit-turn.ts";
+import { drive } from "./drive.ts";
+import { type FinalizedTurn, finalize } from "./finalize.ts";
+import { prepare, transformContext } from "./prepare.ts";
+import { publish } from "./publish.ts";
+import type { ResidentSession } from "./resident-session.ts";
+import { createTurnContext } from "./turn-context.ts";
+import type { TurnControl } from "./turn-control.ts";
+import type { TurnEvents } from "./turn-events.ts";
+import { faultIssue, faultOutcome, toFault } from "./turn-fault.ts";
+import type { TurnLog, TurnRun } from "./turn-run.ts";
+
+export const MAX_FRAME_SWITCHES = 16;
+
+/** An input that was accepted, and everything its turn needs. */
+export interface AcceptedTurn {
+  readonly turnId: TurnId;
+  readonly inputId: InputId;
+  readonly message: Message;
+  readonly pluginInputs: Readonly<Record<string, unknown>>;
+  readonly extension: unknown;
+  readonly outputSchema: JsonObject | undefined;
+  readonly control: TurnControl;
+  readonly events: TurnEvents;
+}
+
+/** One part of a turn: from an input, or from the task of a frame switch. */
+interface TurnPart {
+  readonly operation: TurnId;
+  readonly message: Message;
+  readonly switches: number;
+}
+
+export async function runTurn(session: ResidentSession, accepted: AcceptedTurn): Promise<TurnReport> {
+  const log: TurnLog = { issues: [], toolCalls: [], modelCalls: [] };
+  accepted.events.emit({ kind: "turn_started", turnId: accepted.turnId });
+  let part: TurnPart = { operation: accepted.turnId, message: accepted.message, switches: 0 };
+  for (;;) {
+    const turn = startPart(session, { accepted, part, log });
+    const finalized = await runPhases(turn);
+    const committed = await commitTurn(turn, { finalized, accepted, switches: part.switches });
+    await publish(turn, { finalized, committed });
+    if (committed.kind === "ended") return { ...committed.report, issues: [...log.issues] };
+    part = nextPart(accepted, { task: committed.task, switches: part.switches + 1 });
+  }
+}
+
+function startPart(session: ResidentSession, { accepted, part, log }: { readonly accepted: AcceptedTurn; readonly part: TurnPart; readonly log: TurnLog }): TurnRun {
+  return {
+    session,
+    turnId: part.operation,
+    control: accepted.control,
+    context: createTurnContext(accepted.turnId, accepted.pluginInputs),
+    log,
+    extension: accepted.extension,
+    outputSchema: accepted.outputSchema,
+    inputMessage: part.message,
+    shown: SharedList.of<Message>(),
+    shownRecords: 1,
+    compaction: undefined,
+    committedCalls: log.modelCalls.length,
+    buffer: [],
+    environment: undefined,
+    forced: undefined,
+    emit: (event) => accepted.events.emit(event),
+  };
+}
+
+/** The phases before the commit. Whatever fails in them ends the turn as a `runtime_error`, with its input kept. */
+async function runPhases(turn: TurnRun): Promise<FinalizedTurn> {
+  try {
+    await turn.session.plugins.protocolSession.validateTurnExtension?.(turn.extension);
+    turn.shown = await transformContext(turn.session, turn.inputMessage);
+    const prepared = await prepare(turn);
+    const driven = await drive(turn, prepared);
+    return await finalize(turn, driven);
+  } catch (thrown) {
+    const fault = toFault(thrown);
+    turn.session.plugins.rollbackState();
+    const issue = faultIssue(fault);
+    turn.log.issues.push(issue);
+    turn.emit({ kind: "error", issue });
+    return { records: [{ kind: "message", message: turn.inputMessage }], outcome: faultOutcome(fault), events: [] };
+  }
+}
+
+function nextPart(accepted: AcceptedTurn, { task, switches }: { readonly task: string; readonly switches: number }): TurnPart {
+  const operation = `${accepted.turnId}:frame:${switches}` as TurnId;
+  return { operation, message: toMessage({ role: "user", content: task }, `m_${operation}.input`), switches };
+}

@@ -1,0 +1,72 @@
+// The committed state of a session, and how it is stored.
+
+import { MarlingError } from "../base/errors.ts";
+import type { FrameId, SessionId } from "../model/ids.ts";
+import type { JsonObject } from "../model/json.ts";
+import type { TokenUsage, UsageEntry } from "../model/usage.ts";
+import type { Frame } from "../session/frame.ts";
+import { type SessionGraph, loadGraph } from "../session/graph.ts";
+import type { SessionNode } from "../session/node.ts";
+import type { SessionHead, StoredSession } from "../store/contract.ts";
+
+export interface SessionState {
+  readonly graph: SessionGraph;
+  readonly revision: number;
+  readonly turnIndex: number;
+  readonly ledger: readonly UsageEntry[];
+  readonly lastPromptUsage: TokenUsage | undefined;
+  readonly parentSessionId: string | undefined;
+  /** Operations beside turns so far; their ids derive from it. */
+  readonly operations: number;
+  /** What the stored components were made from; a component is written again when its mark moved. */
+  readonly saved: SavedMarks;
+}
+
+export interface SavedMarks {
+  readonly plugins: bigint | undefined;
+  readonly tools: number | undefined;
+}
+
+export const NOTHING_SAVED: SavedMarks = Object.freeze({ plugins: undefined, tools: undefined });
+
+export function encodeHead(state: SessionState): SessionHead {
+  const { graph } = state;
+  return {
+    version: 1,
+    turnIndex: state.turnIndex,
+    leaf: graph.leaf ?? null,
+    currentFrameId: graph.currentFrameId,
+    frames: graph.frames as unknown as readonly JsonObject[],
+    ledger: state.ledger,
+    lastPromptUsage: state.lastPromptUsage ?? null,
+    parentSessionId: state.parentSessionId ?? null,
+    operations: state.operations,
+  };
+}
+
+export function encodeNodes(nodes: readonly SessionNode[]): readonly JsonObject[] {
+  return nodes as unknown as readonly JsonObject[];
+}
+
+export function decodeState(stored: StoredSession): SessionState {
+  const { head, revision } = stored;
+  if (head.version !== 1) {
+    throw new MarlingError("unsupported_version", `session ${stored.sessionId}: expected head version 1, found ${head.version}`);
+  }
+  const graph = loadGraph({
+    sessionId: stored.sessionId as SessionId,
+    nodes: stored.nodes as unknown as readonly SessionNode[],
+    frames: head.frames as unknown as readonly Frame[],
+    currentFrameId: head.currentFrameId as FrameId,
+  });
+  return {
+    graph,
+    revision,
+    turnIndex: head.turnIndex,
+    ledger: head.ledger,
+    lastPromptUsage: head.lastPromptUsage ?? undefined,
+    parentSessionId: head.parentSessionId ?? undefined,
+    operations: head.operations,
+    saved: NOTHING_SAVED,
+  };
+}

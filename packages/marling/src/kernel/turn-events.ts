@@ -1,0 +1,69 @@
+// The live events of one turn, for any number of watchers.
+//   EV1  a watcher that comes late gets the newest events that are kept, then everything that follows.
+//   EV2  nobody has to watch: what is kept is bounded.
+//   EV3  a slow watcher costs at most the text it has not read: adjacent deltas are joined while it lags.
+
+import type { TurnEvent } from "../model/turn.ts";
+
+const KEPT = 2_048;
+const JOIN_BEYOND = 1_024;
+
+interface Watcher {
+  readonly queue: TurnEvent[];
+  wake: (() => void) | undefined;
+}
+
+export class TurnEvents {
+  readonly #kept: TurnEvent[] = [];
+  #dropped = 0;
+  readonly #watchers = new Set<Watcher>();
+  #isClosed = false;
+
+  emit(event: TurnEvent): void {
+    if (this.#isClosed) return;
+    this.#kept.push(event);
+    if (this.#kept.length >= 2 * KEPT) this.#dropped += this.#kept.splice(0, KEPT).length;
+    for (const watcher of this.#watchers) {
+      enqueue(watcher.queue, event);
+      watcher.wake?.();
+    }
+  }
+
+  /** Events that were let go because nobody watched when they happened. */
+  get dropped(): number {
+    return this.#dropped;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const watcher of this.#watchers) watcher.wake?.();
+  }
+
+  async *watch(): AsyncGenerator<TurnEvent, void, void> {
+    const watcher: Watcher = { queue: [...this.#kept], wake: undefined };
+    this.#watchers.add(watcher);
+    try {
+      for (;;) {
+        for (const event of watcher.queue.splice(0)) yield event;
+        if (watcher.queue.length > 0) continue;
+        if (this.#isClosed) return;
+        await new Promise<void>((resolve) => {
+          watcher.wake = resolve;
+        });
+        watcher.wake = undefined;
+      }
+    } finally {
+      this.#watchers.delete(watcher);
+    }
+  }
+}
+
+function enqueue(queue: TurnEvent[], event: TurnEvent): void {
+  const last = queue.at(-1);
+  const isText = event.kind === "text_delta" || event.kind === "reasoning_delta";
+  if (queue.length > JOIN_BEYOND && isText && last?.kind === event.kind && last.round === event.round) {
+    queue[queue.length - 1] = { ...last, text: last.text + event.text };
+    return;
+  }
+  queue.push(event);
+}

@@ -1,0 +1,104 @@
+// JSON values: what marling stores, compares and hashes.
+//   J1  a value that enters is checked once (`decodeJson`), with the path of the culprit in the error.
+//   J2  canonical text sorts keys, so equal values have equal texts.
+//   J3  a value nests at most MAX_JSON_DEPTH levels, so that whatever walks it stays within the stack.
+
+import { MarlingError } from "../base/errors.ts";
+
+export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
+export type JsonObject = { readonly [key: string]: Json };
+
+export const MAX_JSON_DEPTH = 512;
+
+/** Checks and copies a value into frozen JSON. Members that are `undefined` are left out, as in `JSON.stringify`. */
+export function decodeJson(value: unknown, where = "value"): Json {
+  return copy(value, where, []);
+}
+
+/** As `decodeJson`, and the value must be an object. */
+export function decodeJsonObject(value: unknown, where = "value"): JsonObject {
+  const json = decodeJson(value, where);
+  if (!isJsonObject(json)) throw refuse(where, "an object", json === null ? "null" : typeName(json));
+  return json;
+}
+
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Whether a value is an object that no class made; such objects are copied member by member. */
+export function isPlainObject(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+}
+
+/** The text of a value with sorted keys and no spaces. */
+export function canonicalJson(value: Json): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
+  if (!isJsonObject(value)) return JSON.stringify(value);
+  const keys = Object.keys(value).sort();
+  return `{${keys.map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key] as Json)}`).join(",")}}`;
+}
+
+export function jsonEqual(a: Json | undefined, b: Json | undefined): boolean {
+  if (a === b) return true;
+  if (a === undefined || b === undefined) return false;
+  return canonicalJson(a) === canonicalJson(b);
+}
+
+/** `ancestors` is one stack for the whole walk. */
+function copy(value: unknown, path: string, ancestors: object[]): Json {
+  switch (typeof value) {
+    case "string":
+    case "boolean":
+      return value;
+    case "number":
+      if (!Number.isFinite(value)) throw refuse(path, "a finite number", String(value));
+      return Object.is(value, -0) ? 0 : value;
+    case "object":
+      return value === null ? null : copyObject(value, path, ancestors);
+    default:
+      throw refuse(path, "a JSON value", typeName(value));
+  }
+}
+
+function copyObject(value: object, path: string, ancestors: object[]): Json {
+  if (ancestors.includes(value))
+    throw refuse(path, "a value without cycles", "a reference to its own ancestor");
+  if (ancestors.length === MAX_JSON_DEPTH) throw refuse(path, `at most ${MAX_JSON_DEPTH} levels`, "one more");
+  ancestors.push(value);
+  const json = copyMembers(value, path, ancestors);
+  ancestors.pop();
+  return json;
+}
+
+function copyMembers(value: object, path: string, ancestors: object[]): Json {
+  if (Array.isArray(value)) {
+    return Object.freeze(Array.from(value, (item, index) => copy(item, `${path}[${index}]`, ancestors)));
+  }
+  const toJson = (value as { toJSON?: unknown }).toJSON;
+  if (typeof toJson === "function") return copy(toJson.call(value), path, ancestors);
+  if (!isPlainObject(value)) throw refuse(path, "a plain object", `an instance of ${className(value)}`);
+  const result: { [key: string]: Json } = {};
+  for (const [key, member] of Object.entries(value)) {
+    if (key === "__proto__") throw refuse(path, "no member named __proto__", "one");
+    if (member !== undefined) result[key] = copy(member, `${path}.${key}`, ancestors);
+  }
+  return Object.freeze(result);
+}
+
+function className(value: object): string {
+  const { name } = (value.constructor ?? {}) as { readonly name?: unknown };
+  return typeof name === "string" && name !== "" ? name : "a class";
+}
+
+function refuse(path: string, expected: string, found: string): MarlingError {
+  return new MarlingError("invalid_json", `${path}: expected ${expected}, found ${found}`, {
+    details: { path },
+  });
+}
+
+function typeName(value: unknown): string {
+  if (Array.isArray(value)) return "an array";
+  return value === undefined ? "undefined" : `a ${typeof value}`;
+}

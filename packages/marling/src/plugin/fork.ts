@@ -1,0 +1,113 @@
+// Forks, and what a session made from another may do. A child gets at most what its parent has; asking for more is
+// not an error, it is not granted.
+//   AU0  a fork takes a snapshot first, so that a failing snapshot leaves nothing behind; it keeps the authority and the
+//        plugin options of its source, and only the link to a parent is dropped.
+//   AU1  hidden tools only add up; an explicit list of tools is met with the parent's.
+//   AU2  a child is one deeper than its parent, and its depth limit is no higher.
+//   AU3  plugin options are no authority: a child's own stand in the place of the parent's, plugin by plugin.
+
+import { decodeJsonObject } from "../model/json.ts";
+import {
+  FULL_AUTHORITY,
+  type SessionAuthority,
+  type SubagentContext,
+  type ToolAccess,
+} from "../session/frame.ts";
+import type { ToolRegistry } from "../tool/registry.ts";
+import type { ToolCatalogContribution } from "./hook-context.ts";
+import type { BuildSessionOptions } from "./plugin-host.ts";
+import type { PluginSession } from "./plugin-session.ts";
+import type { PluginSessionSnapshot } from "./snapshot.ts";
+
+/** What a fork is made from. */
+export interface ForkSource {
+  readonly host: { buildSession(sessionId: string, options: BuildSessionOptions): PluginSession };
+  readonly toolRegistry: ToolRegistry;
+  snapshot(): PluginSessionSnapshot;
+}
+
+export interface ForkOptions {
+  readonly parent?: string | undefined;
+  readonly authority: SessionAuthority;
+  readonly overlay: ToolCatalogContribution;
+}
+
+/** Builds a session with the state and the tools of another. */
+export function forkSession(source: ForkSource, sessionId: string, options: ForkOptions): PluginSession {
+  const snapshot = source.snapshot();
+  const toolState = source.toolRegistry.exportState();
+  return source.host.buildSession(sessionId, { ...options, snapshot, toolState, isFork: true });
+}
+
+/** An authority as it is asked for: what is left out is not asked for. */
+export interface AuthorityRequest {
+  readonly toolAccess?: Partial<ToolAccess> | undefined;
+  readonly subagent?: SubagentContext | undefined;
+  readonly pluginOptions?: { readonly [pluginId: string]: unknown } | undefined;
+}
+
+/** The authority that a host gives: what is left out is not restricted. */
+export function completeAuthority(request: AuthorityRequest | undefined): SessionAuthority {
+  const { toolAccess, subagent, pluginOptions } = request ?? {};
+  return freeze({
+    toolAccess: { ...FULL_AUTHORITY.toolAccess, ...withoutUndefined(toolAccess ?? {}) },
+    ...(subagent === undefined ? {} : { subagent }),
+    pluginOptions: decodeJsonObject(pluginOptions ?? {}, "plugin options"),
+  });
+}
+
+/** What a child session gets of what it wants. */
+export function narrowAuthority(parent: SessionAuthority, wanted: AuthorityRequest = {}): SessionAuthority {
+  const subagent = narrowSubagent(parent.subagent, wanted.subagent);
+  return freeze({
+    toolAccess: narrowAccess(parent.toolAccess, wanted.toolAccess ?? {}),
+    ...(subagent === undefined ? {} : { subagent }),
+    pluginOptions: {
+      ...parent.pluginOptions,
+      ...decodeJsonObject(wanted.pluginOptions ?? {}, "plugin options"),
+    },
+  });
+}
+
+function narrowAccess(parent: ToolAccess, wanted: Partial<ToolAccess>): ToolAccess {
+  const asked = wanted.tools ?? [];
+  const hiddenTools = union(parent.hiddenTools, wanted.hiddenTools ?? []);
+  if (parent.tools.length === 0) return { tools: asked, hiddenTools };
+  if (asked.length === 0) return { tools: parent.tools, hiddenTools };
+  const tools = asked.filter((name) => parent.tools.includes(name));
+  // An empty list would mean "all": nothing in common is the parent's list with every tool hidden.
+  return tools.length > 0
+    ? { tools, hiddenTools }
+    : { tools: parent.tools, hiddenTools: union(hiddenTools, parent.tools) };
+}
+
+function narrowSubagent(
+  parent: SubagentContext | undefined,
+  wanted: SubagentContext | undefined,
+): SubagentContext | undefined {
+  if (parent === undefined) return wanted;
+  const { depth = 0, maxDepth = parent.maxDepth } = wanted ?? {};
+  return Object.freeze({
+    ...parent,
+    ...wanted,
+    depth: Math.max(depth, parent.depth + 1),
+    maxDepth: Math.min(maxDepth, parent.maxDepth),
+  });
+}
+
+function union(a: readonly string[], b: readonly string[]): readonly string[] {
+  return [...new Set([...a, ...b])];
+}
+
+function withoutUndefined<T extends object>(value: T): Partial<T> {
+  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined)) as Partial<T>;
+}
+
+function freeze(authority: SessionAuthority): SessionAuthority {
+  const { tools, hiddenTools } = authority.toolAccess;
+  const toolAccess = Object.freeze({
+    tools: Object.freeze([...tools]),
+    hiddenTools: Object.freeze([...hiddenTools]),
+  });
+  return Object.freeze({ ...authority, toolAccess, pluginOptions: Object.freeze(authority.pluginOptions) });
+}

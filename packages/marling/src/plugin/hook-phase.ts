@@ -1,0 +1,133 @@
+// One phase: handlers of one hook that succeed or fail together.
+//   HP1  a handler that answers at once costs no promise; the phase waits only for those that return one.
+//   HP2  handlers of one plugin share the phase's draft of its state; all drafts are applied when the phase succeeds
+//        and dropped when it fails.
+//   HP3  the probe's end is told whatever happens.
+
+import { isPromise } from "../base/deferred.ts";
+import type { StateDelta } from "./durable.ts";
+import { type HookSite, hookFailed, hookMustBeSynchronous, hookTimeout } from "./hook-error.ts";
+import type { HookLimit } from "./hook-limit.ts";
+import type { RegisteredHook } from "./hook-table.ts";
+import { type Awaitable, HOOKS, type HookName } from "./hooks.ts";
+import type { PluginState } from "./plugin-state.ts";
+import { hookPhaseName, type PhaseProbe } from "./probe.ts";
+import { enterScope, type StateScope } from "./state-scope.ts";
+import type { StateScopes } from "./state-scopes.ts";
+
+/** What a caller may give to a phase. */
+export interface HookRunOptions {
+  readonly probe?: PhaseProbe | undefined;
+  /** The limit that the services in the context pause; by default one of the session's hook time limit. */
+  readonly limit?: HookLimit | undefined;
+  /** Where the phase's state deltas go; by default the session keeps them for `takeDeltas`. */
+  readonly deltas?: StateDelta[] | undefined;
+}
+
+export interface HookPhaseInit {
+  readonly hook: HookName;
+  readonly scopes: StateScopes;
+  readonly limitMs: number;
+  limit(): HookLimit;
+  /** The name in the probe; absent for phases that no probe is told of. */
+  readonly probed: string | undefined;
+  readonly options: HookRunOptions;
+}
+
+export class HookPhase {
+  readonly #init: HookPhaseInit;
+  #drafts: Map<PluginState, StateScope> | undefined;
+  #limit: HookLimit | undefined;
+
+  constructor(init: HookPhaseInit) {
+    this.#init = init;
+  }
+
+  siteOf(entry: RegisteredHook): HookSite {
+    return { pluginId: entry.pluginId, hook: this.#init.hook };
+  }
+
+  /** Runs one handler and reads its answer; every failure names plugin and hook. */
+  ask<T>(
+    entry: RegisteredHook,
+    call: () => unknown,
+    read: (raw: unknown, site: HookSite) => T,
+  ): Awaitable<T> {
+    const site = this.siteOf(entry);
+    this.#begin(site);
+    let returned: unknown;
+    try {
+      returned = this.#enter(entry, call);
+    } catch (thrown) {
+      this.#end(site);
+      throw hookFailed(site, thrown);
+    }
+    if (isPromise(returned)) return this.#wait(site, returned, read);
+    this.#end(site);
+    return read(returned, site);
+  }
+
+  /** Applies what the handlers drafted: all of it, or nothing when a change cannot be made. */
+  settle(): void {
+    if (this.#drafts === undefined) return;
+    const { scopes, hook, options } = this.#init;
+    const ready = [...this.#drafts].map(([state, scope]) => {
+      try {
+        return state.prepare(scope);
+      } catch (thrown) {
+        this.drop();
+        throw hookFailed({ pluginId: state.pluginId, hook }, thrown);
+      }
+    });
+    for (const apply of ready) scopes.keep(apply(), options.deltas);
+  }
+
+  drop(): void {
+    for (const scope of this.#drafts?.values() ?? []) scope.close();
+  }
+
+  #enter(entry: RegisteredHook, call: () => unknown): unknown {
+    const { state } = entry;
+    return state === undefined ? call() : enterScope(this.#draftOf(state), call);
+  }
+
+  #draftOf(state: PluginState): StateScope {
+    this.#drafts ??= new Map();
+    const known = this.#drafts.get(state);
+    if (known !== undefined) return known;
+    const scope = state.open("sequential");
+    this.#drafts.set(state, scope);
+    return scope;
+  }
+
+  #wait<T>(
+    site: HookSite,
+    promise: PromiseLike<unknown>,
+    read: (raw: unknown, site: HookSite) => T,
+  ): Promise<T> {
+    const { hook, limitMs, options } = this.#init;
+    if (HOOKS[hook].isSynchronous === true) {
+      promise.then(undefined, () => {});
+      this.#end(site);
+      throw hookMustBeSynchronous(site);
+    }
+    this.#limit ??= options.limit ?? this.#init.limit();
+    const answer = Promise.resolve(promise).catch((thrown: unknown) => {
+      throw hookFailed(site, thrown);
+    });
+    return this.#limit
+      .race(answer, () => hookTimeout(site, limitMs))
+      .then((raw) => read(raw, site))
+      .finally(() => this.#end(site));
+  }
+
+  #begin(site: HookSite): void {
+    const { probed, options } = this.#init;
+    if (probed !== undefined) options.probe?.beginNamed(hookPhaseName(probed, site.pluginId));
+  }
+
+  #end(site: HookSite): void {
+    const { probed, options } = this.#init;
+    if (probed !== undefined) options.probe?.endNamed(hookPhaseName(probed, site.pluginId));
+  }
+}

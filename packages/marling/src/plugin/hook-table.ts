@@ -1,0 +1,19 @@
+// The handlers of a session: one list per hook, each handler with its owner.
+
+import type { HookName } from "./hooks.ts";
+import type { PluginState } from "./plugin-state.ts";
+
+/** A value that came out of a plugin, with the id of that plugin. */
+export type PluginOwned<T> = { readonly pluginId: string; readonly value: T };
+
+/** A handler as runners call it. What it returns is checked by the decoder of its hook. */
+export interface RegisteredHook {
+  readonly pluginId: string;
+  /** The plugin's declared state, if it has any. */
+  readonly state: PluginState | undefined;
+  /** Only hooks on the context carry one; 0 elsewhere. */
+  readonly priority: number;
+  readonly call: (ctx: object, current: unknown) => unknown;
+}
+
+export type HookTable = { readonly [K in HookName]: readonly RegisteredHook[] };

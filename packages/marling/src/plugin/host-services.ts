@@ -1,0 +1,198 @@
+// What plugins may ask of their host, in small services, and which hook gets which.
+//   H1  a hook's `host` has the methods of its view and no others, in its type and in fact.
+//   H2  what a host does not offer is a typed `host_service_unavailable`.
+
+import { MarlingError } from "../base/errors.ts";
+import type { Json, JsonObject } from "../model/json.ts";
+import type { AppendNode } from "../session/node.ts";
+import type { SessionReadView } from "../session/view.ts";
+import type { AvailabilityTier, ToolManifest, ToolState } from "../tool/contract.ts";
+import type { HookLimit } from "./hook-limit.ts";
+import type { SessionCreated, SessionCreateRequest } from "./session-create.ts";
+
+export interface SessionSnapshotHost {
+  snapshotCurrent(): Promise<SessionReadView>;
+  snapshotSession(sessionId: string): Promise<SessionReadView>;
+}
+
+export interface ToolCatalogHost {
+  toolCatalog(sessionId: string): Promise<readonly ToolManifest[]>;
+}
+
+export interface ToolStateHost {
+  toolState(sessionId: string): Promise<ToolState>;
+  /** Returns the new generation; a state of another generation is refused. */
+  applyToolState(sessionId: string, state: ToolState): Promise<number>;
+  setToolsAvailability(
+    sessionId: string,
+    names: readonly string[],
+    tier: AvailabilityTier | null,
+  ): Promise<number>;
+  setToolAvailability(sessionId: string, name: string, tier: AvailabilityTier | null): Promise<number>;
+  setToolMembership(sessionId: string, names: readonly string[], present: boolean): Promise<number>;
+}
+
+export interface SessionLifecycleHost {
+  createSession(request: SessionCreateRequest): Promise<SessionCreated>;
+  closeSession(sessionId: string): Promise<void>;
+}
+
+export interface AppendNodesRequest {
+  readonly nodes: readonly AppendNode[];
+  readonly requiresAncestor?: string;
+}
+
+export type AppendNodesResult =
+  | { readonly status: "appended"; readonly nodeIds: readonly string[]; readonly leaf: string }
+  | { readonly status: "stale_branch"; readonly leaf?: string };
+
+export interface SessionGraphHost {
+  appendSessionNodes(sessionId: string, request: AppendNodesRequest): Promise<AppendNodesResult>;
+}
+
+export interface TraceHost {
+  emitTrace(trace: {
+    readonly name: string;
+    readonly payload?: Json;
+    readonly context?: JsonObject;
+  }): Promise<void>;
+}
+
+/** Everything the kernel offers; each hook sees a part of it. */
+export interface HostServices
+  extends SessionSnapshotHost,
+    ToolCatalogHost,
+    ToolStateHost,
+    SessionLifecycleHost,
+    SessionGraphHost,
+    TraceHost {}
+
+/** The views, one row each: who may do what. */
+export interface HostViews {
+  readonly prompt: SessionSnapshotHost & ToolCatalogHost;
+  readonly turn: SessionSnapshotHost & ToolStateHost & SessionLifecycleHost & TraceHost;
+  readonly tool: HostServices;
+  readonly turnResult: SessionLifecycleHost & TraceHost;
+  readonly checkpoint: SessionLifecycleHost & TraceHost;
+  readonly history: SessionSnapshotHost & SessionLifecycleHost & SessionGraphHost;
+  readonly action: HostServices;
+  readonly configChanged: Readonly<Record<never, never>>;
+  readonly runtime: HostServices;
+}
+
+/** The services that operations, the call before a model call and code get by name. */
+export interface ServiceViews {
+  readonly read: SessionSnapshotHost & ToolCatalogHost;
+  readonly state: SessionSnapshotHost & ToolCatalogHost & ToolStateHost;
+  readonly lifecycle: SessionLifecycleHost;
+  readonly graph: SessionGraphHost & TraceHost;
+}
+
+export type HostViewName = keyof HostViews;
+export type HostView<Name extends HostViewName> = HostViews[Name];
+export type ServiceViewName = keyof ServiceViews;
+export type ServiceView<Name extends ServiceViewName> = ServiceViews[Name];
+
+export type PromptHookHost = HostView<"prompt">;
+export type TurnHookHost = HostView<"turn">;
+export type ToolHookHost = HostView<"tool">;
+export type TurnResultHookHost = HostView<"turnResult">;
+export type CheckpointHookHost = HostView<"checkpoint">;
+export type HistoryHost = HostView<"history">;
+export type PluginActionHost = HostView<"action">;
+export type ConfigChangedHost = HostView<"configChanged">;
+export type RuntimeSessionHost = HostView<"runtime">;
+
+export type SessionReadService = ServiceView<"read">;
+export type SessionStateService = ServiceView<"state">;
+export type SessionLifecycleService = ServiceView<"lifecycle">;
+export type SessionGraphService = ServiceView<"graph">;
+
+type Methods<Host> = readonly (keyof Host & keyof HostServices)[];
+
+const SNAPSHOT: Methods<SessionSnapshotHost> = ["snapshotCurrent", "snapshotSession"];
+const CATALOG: Methods<ToolCatalogHost> = ["toolCatalog"];
+const TOOL_STATE: Methods<ToolStateHost> = [
+  "toolState",
+  "applyToolState",
+  "setToolsAvailability",
+  "setToolAvailability",
+  "setToolMembership",
+];
+const LIFECYCLE: Methods<SessionLifecycleHost> = ["createSession", "closeSession"];
+const GRAPH: Methods<SessionGraphHost> = ["appendSessionNodes"];
+const TRACE: Methods<TraceHost> = ["emitTrace"];
+const ALL: Methods<HostServices> = [...SNAPSHOT, ...CATALOG, ...TOOL_STATE, ...LIFECYCLE, ...GRAPH, ...TRACE];
+
+/** The methods of each view. */
+export const HOST_VIEWS: { readonly [Name in HostViewName]: Methods<HostViews[Name]> } = Object.freeze({
+  prompt: [...SNAPSHOT, ...CATALOG],
+  turn: [...SNAPSHOT, ...TOOL_STATE, ...LIFECYCLE, ...TRACE],
+  tool: ALL,
+  turnResult: [...LIFECYCLE, ...TRACE],
+  checkpoint: [...LIFECYCLE, ...TRACE],
+  history: [...SNAPSHOT, ...LIFECYCLE, ...GRAPH],
+  action: ALL,
+  configChanged: [],
+  runtime: ALL,
+});
+
+/** The methods of each service. */
+export const SERVICE_VIEWS: { readonly [Name in ServiceViewName]: Methods<ServiceViews[Name]> } =
+  Object.freeze({
+    read: [...SNAPSHOT, ...CATALOG],
+    state: [...SNAPSHOT, ...CATALOG, ...TOOL_STATE],
+    lifecycle: LIFECYCLE,
+    graph: [...GRAPH, ...TRACE],
+  });
+
+/** Cuts a view out of the services: an object with its methods and nothing else. */
+export function hostView<Name extends HostViewName>(
+  services: Partial<HostServices>,
+  name: Name,
+): HostView<Name> {
+  return cut(services, HOST_VIEWS[name]) as HostView<Name>;
+}
+
+/** Cuts a named service out of the services: an object with its methods and nothing else. */
+export function serviceView<Name extends ServiceViewName>(
+  services: Partial<HostServices>,
+  name: Name,
+): ServiceView<Name> {
+  return cut(services, SERVICE_VIEWS[name]) as ServiceView<Name>;
+}
+
+/** A host that offers nothing: every method rejects with `host_service_unavailable`. */
+export function unavailableHost(): HostServices {
+  return hostView({}, "runtime");
+}
+
+/** The services with the time of a hook stopped while one of them works. */
+export function pausingHost(services: HostServices, limit: HookLimit): HostServices {
+  const paused = ALL.map((method) => {
+    const call = methodOf(services, method);
+    return [method, (...args: readonly unknown[]) => limit.during(() => call(...args))] as const;
+  });
+  return Object.freeze(Object.fromEntries(paused)) as unknown as HostServices;
+}
+
+type Method = (...args: readonly unknown[]) => Promise<unknown>;
+
+function cut(services: Partial<HostServices>, methods: readonly (keyof HostServices)[]): object {
+  return Object.freeze(Object.fromEntries(methods.map((method) => [method, methodOf(services, method)])));
+}
+
+/** A method bound to its services; one that is missing rejects and says so. */
+function methodOf(services: Partial<HostServices>, method: keyof HostServices): Method {
+  const given = services[method] as Method | undefined;
+  if (given !== undefined) return given.bind(services);
+  return async () => {
+    throw new MarlingError(
+      "host_service_unavailable",
+      `host service ${method}: expected a host that offers it, found one that does not`,
+      {
+        details: { service: method },
+      },
+    );
+  };
+}

@@ -1,0 +1,77 @@
+// The declared states of a session: scopes for the kernel to open, and the deltas that effects left behind.
+//   SC1  the delta of a settled scope is returned and kept for `takeDeltas`, unless the scope was given a list of its own.
+//   SC2  `commit` makes the working values the committed ones; `rollback` goes back to them; both forget kept deltas.
+//   SC3  a plugin without declared state has no scope: `undefined` goes through every method at no cost.
+
+import type { StateDelta } from "./durable.ts";
+import type { PluginState } from "./plugin-state.ts";
+import { enterScope, type ScopeMode, type StateScope } from "./state-scope.ts";
+
+export interface OpenScope {
+  readonly pluginId: string;
+  readonly mode: ScopeMode;
+  /** What reads see: values of the running turn (the default), or those of the last commit. */
+  readonly sees?: "working" | "committed";
+}
+
+export class StateScopes {
+  readonly #states: ReadonlyMap<string, PluginState>;
+  #deltas: StateDelta[] = [];
+
+  constructor(states: readonly PluginState[]) {
+    this.#states = new Map(states.map((state) => [state.pluginId, state]));
+  }
+
+  /** True when no plugin declared any state. */
+  get isEmpty(): boolean {
+    return this.#states.size === 0;
+  }
+
+  /** Begins the draft of an effect; nothing for a plugin that declared no state. */
+  openScope({ pluginId, mode, sees }: OpenScope): StateScope | undefined {
+    return this.#states.get(pluginId)?.open(mode, sees);
+  }
+
+  runInScope<T>(scope: StateScope | undefined, run: () => T): T {
+    return scope === undefined ? run() : enterScope(scope, run);
+  }
+
+  /** Applies a draft. Throws `stale_scope` for a scope that has ended, and what a change throws when it is made again. */
+  settle(scope: StateScope | undefined, deltas: StateDelta[] = this.#deltas): StateDelta | undefined {
+    const delta = scope?.owner.settle(scope);
+    this.keep(delta, deltas);
+    return delta;
+  }
+
+  /** Puts a delta where the effect that made it wants it. */
+  keep(delta: StateDelta | undefined, deltas: StateDelta[] = this.#deltas): void {
+    if (delta !== undefined) deltas.push(delta);
+  }
+
+  /** Forgets a draft and ends its scope. */
+  drop(scope: StateScope | undefined): void {
+    scope?.close();
+  }
+
+  /** What settled since the last call, oldest first. */
+  takeDeltas(): readonly StateDelta[] {
+    const taken = this.#deltas;
+    this.#deltas = [];
+    return taken;
+  }
+
+  /** Takes over a recorded delta; one of a plugin that is gone changes nothing. */
+  applyDelta(delta: StateDelta): void {
+    this.#states.get(delta.pluginId)?.apply(delta);
+  }
+
+  commit(): void {
+    for (const state of this.#states.values()) state.commit();
+    this.#deltas = [];
+  }
+
+  rollback(): void {
+    for (const state of this.#states.values()) state.rollback();
+    this.#deltas = [];
+  }
+}

@@ -1,0 +1,60 @@
+// Frames: durable boundaries of the context inside a session. The model sees the nodes of the current frame only.
+
+import type { FrameId, NodeId } from "../model/ids.ts";
+import type { Json, JsonObject } from "../model/json.ts";
+import type { SessionPolicy } from "../model/policy.ts";
+
+/** What a session may do, as a value that is stored with it. Only narrowing is possible for children. */
+export interface SessionAuthority {
+  readonly toolAccess: ToolAccess;
+  readonly subagent?: SubagentContext;
+  readonly pluginOptions: JsonObject;
+}
+
+export interface ToolAccess {
+  /** When not empty, exactly these tools are listed, in this order. */
+  readonly tools: readonly string[];
+  readonly hiddenTools: readonly string[];
+}
+
+export interface SubagentContext {
+  readonly parentSessionId: string;
+  readonly capability: string;
+  readonly depth: number;
+  readonly maxDepth: number;
+}
+
+/** What a frame runs with; inherited by the next frame. */
+export interface FrameAssignment {
+  readonly policy: SessionPolicy;
+  readonly authority: SessionAuthority;
+  readonly usageSource?: string;
+}
+
+/** Options of the protocol, opaque to the kernel. */
+export interface ProtocolTurnOptions {
+  readonly schemaVersion: number;
+  readonly payload: Json;
+}
+
+export interface Frame {
+  readonly id: FrameId;
+  readonly previousFrameId?: FrameId;
+  readonly status: "active" | "superseded";
+  /** `initial`, `switch`, `compaction`, or a label of the plugin that opened it. */
+  readonly reason: string;
+  readonly openedBy?: NodeId;
+  readonly assignment: FrameAssignment;
+  readonly protocolOptions: ProtocolTurnOptions;
+  /** A content address of the code executor's state, when it has any. */
+  readonly executionState?: string;
+}
+
+export const NO_PROTOCOL_OPTIONS: ProtocolTurnOptions = Object.freeze({
+  schemaVersion: 1,
+  payload: Object.freeze({}),
+});
+export const FULL_AUTHORITY: SessionAuthority = Object.freeze({
+  toolAccess: Object.freeze({ tools: Object.freeze([]), hiddenTools: Object.freeze([]) }),
+  pluginOptions: Object.freeze({}),
+});

@@ -1,0 +1,232 @@
+// Rules G12 and G15 of src/session/SPEC.md.
+
+import { expect, test } from "vitest";
+import type { FrameId, NodeId, PluginId } from "../../src/model/ids.ts";
+import { decodeFrame } from "../../src/session/decode-frame.ts";
+import { decodeSessionNode } from "../../src/session/decode-node.ts";
+import type { Frame } from "../../src/session/frame.ts";
+import {
+  appendToGraph,
+  type GraphParts,
+  hasOnPath,
+  loadGraph,
+  type SessionGraph,
+  updateFrames,
+} from "../../src/session/graph.ts";
+import type { SessionNode } from "../../src/session/node.ts";
+import { refusal } from "../base/refusal.ts";
+import { ASSIGNMENT, emptyGraph, open, operation, pathOf, say, says, shownIn } from "./samples.ts";
+
+const graph = say(open(say(emptyGraph(), "t1", ["a", "b"]), "plan", ["a", "seed"]), "t2", ["a", "c"]);
+
+const PARTS: GraphParts = partsOf(graph);
+
+test("[G12] a graph loads from its parts as it was, and goes on", () => {
+  const loaded = loadGraph(PARTS);
+  expect(pathOf(loaded)).toEqual(pathOf(graph));
+  expect(shownIn(loaded)).toEqual(["a", "seed", "c"]);
+  expect(loaded.frames).toEqual(graph.frames);
+  expect([loaded.leaf, loaded.currentFrameId]).toEqual(["n_s/t2/1", "plan"]);
+  expect(hasOnPath(loaded, "n_s/t1/1")).toBe(true);
+  expect(shownIn(say(loaded, "t3", ["seed", "d"]))).toEqual(["a", "seed", "c", "d"]);
+});
+
+test("[G12] frames are in the order they were opened, however they were stored", () => {
+  const loaded = loadGraph({ ...PARTS, frames: [...graph.frames].reverse() });
+  expect(loaded.frames.map((frame) => frame.id)).toEqual(["s:frame:initial", "plan"]);
+});
+
+test.each<[string, Partial<GraphParts>, { code: string; message: string }]>([
+  [
+    "a gap in the path",
+    { nodes: PARTS.nodes.toSpliced(2, 1) },
+    {
+      code: "missing_parent_node",
+      message: "session s: node n_s/open plan/0: expected its parent n_s/t1/1 before it, found n_s/t1/0",
+    },
+  ],
+  [
+    "a path without its beginning",
+    { nodes: PARTS.nodes.slice(1) },
+    {
+      code: "missing_parent_node",
+      message: "session s: node n_s/t1/0: expected its parent n_s//0 before it, found nothing",
+    },
+  ],
+  [
+    "a node without a parent in the middle",
+    changedNode(1, { parentId: undefined }),
+    {
+      code: "missing_parent_node",
+      message: "session s: node n_s/t1/0: expected its parent (none) before it, found n_s//0",
+    },
+  ],
+  [
+    "a wrong generation",
+    changedNode(3, { generation: 4 }),
+    { code: "corrupt_graph", message: "session s: expected generation 3 at node n_s/open plan/0, found 4" },
+  ],
+  [
+    "a node twice",
+    { nodes: [...PARTS.nodes, { ...nodeAt(1), generation: 8, parentId: "n_s/t2/1" as NodeId }] },
+    { code: "corrupt_graph", message: "session s: expected each node once, found n_s/t1/0 twice" },
+  ],
+  [
+    "no node at all",
+    { nodes: [] },
+    { code: "corrupt_graph", message: "session s: expected at least the node that opened it, found none" },
+  ],
+  [
+    "a node of an unknown frame",
+    { frames: PARTS.frames.slice(1) },
+    {
+      code: "missing_frame",
+      message: "session s: expected frame s:frame:initial among its frames, found none",
+    },
+  ],
+  [
+    "an unknown current frame",
+    { currentFrameId: "gone" as FrameId },
+    { code: "missing_frame", message: "session s: expected frame gone among its frames, found none" },
+  ],
+  [
+    "two active frames",
+    changedFrame(0, { status: "active" }),
+    { code: "corrupt_graph", message: "session s: expected exactly one active frame, found 2" },
+  ],
+  [
+    "no active frame",
+    changedFrame(1, { status: "superseded" }),
+    { code: "corrupt_graph", message: "session s: expected exactly one active frame, found 0" },
+  ],
+  [
+    "a current frame that is not active",
+    { currentFrameId: "s:frame:initial" as FrameId },
+    {
+      code: "corrupt_graph",
+      message: "session s: expected frame s:frame:initial to be the active and last one, found plan",
+    },
+  ],
+  [
+    "a leaf of another frame than the current one",
+    changedNode(7, { frameId: "s:frame:initial" }),
+    {
+      code: "corrupt_graph",
+      message: "session s: expected frame plan to be the active and last one, found s:frame:initial",
+    },
+  ],
+  [
+    "a frame that nothing on the path opened",
+    { frames: [...PARTS.frames, { ...frameAt(0), id: "stray" as FrameId, openedBy: "n_s/x/0" as NodeId }] },
+    {
+      code: "corrupt_graph",
+      message: "session s: expected the node that opened frame stray on its path, found none",
+    },
+  ],
+])("[G12] %s is corruption, and nothing is healed", (_name, change, expected) => {
+  expect(refusal(() => loadGraph({ ...PARTS, ...change }))).toEqual(expected);
+});
+
+test("[G15] nodes and frames that were stored as JSON load as they were", () => {
+  const full = updateFrames(
+    appendToGraph(
+      graph,
+      [
+        { ...says("e"), causedBy: { kind: "turn" } },
+        { kind: "protocol_event", pluginId: "standard" as PluginId, payload: null },
+        { kind: "plugin", type: "note", body: [1] },
+      ],
+      operation("t3"),
+    ).graph,
+    (frame) => ({
+      ...frame,
+      executionState: "sha256:abc",
+      assignment: {
+        ...ASSIGNMENT,
+        usageSource: "plan",
+        authority: {
+          toolAccess: { tools: ["a"], hiddenTools: ["b"] },
+          subagent: { parentSessionId: "p", capability: "search", depth: 1, maxDepth: 2 },
+          pluginOptions: { notes: { dir: "d" } },
+        },
+      },
+    }),
+  );
+  const nodes = stored(full.path.toArray()).map((node, index) => decodeSessionNode(node, `nodes[${index}]`));
+  const frames = stored(full.frames).map((frame, index) => decodeFrame(frame, `frames[${index}]`));
+  expect(nodes).toEqual(full.path.toArray());
+  expect(frames).toEqual(full.frames);
+  expect(pathOf(loadGraph({ ...partsOf(full), nodes, frames }))).toEqual(pathOf(full));
+});
+
+test.each<[string, object, { code: string; message: string }]>([
+  [
+    "kind",
+    { kind: "image" },
+    {
+      code: "invalid_node",
+      message: 'node.kind: expected one of message, protocol_event, plugin, frame_open, found "image"',
+    },
+  ],
+  [
+    "generation",
+    { generation: 0.5 },
+    { code: "invalid_node", message: "node.generation: expected a whole number, found number" },
+  ],
+  [
+    "message",
+    { message: { id: "m", role: "user", parts: "a" } },
+    { code: "invalid_message", message: "node.message.parts: expected an array" },
+  ],
+  [
+    "id",
+    { id: "" },
+    { code: "invalid_id", message: "node id: expected a non-blank string, found a blank one" },
+  ],
+])("[G15] a stored node with a wrong %s is refused", (_name, change, expected) => {
+  expect(refusal(() => decodeSessionNode({ ...nodeAt(1), ...change }))).toEqual(expected);
+});
+
+test.each<[string, object, string]>([
+  ["status", { status: "open" }, 'frame.status: expected active or superseded, found "open"'],
+  ["reason", { reason: 1 }, "frame.reason: expected a string, found 1"],
+  [
+    "assignment",
+    { assignment: { policy: ASSIGNMENT.policy } },
+    "frame.assignment.authority: expected an object, found nothing",
+  ],
+  [
+    "version",
+    { protocolOptions: { schemaVersion: -1, payload: {} } },
+    "frame.protocolOptions.schemaVersion: expected a whole number from 0, found -1",
+  ],
+])("[G15] a stored frame with a wrong %s is refused", (_name, change, message) => {
+  expect(refusal(() => decodeFrame({ ...frameAt(0), ...change }))).toEqual({
+    code: "corrupt_graph",
+    message,
+  });
+});
+
+function partsOf({ sessionId, path, frames, currentFrameId }: SessionGraph): GraphParts {
+  return { sessionId, nodes: path.toArray(), frames, currentFrameId };
+}
+
+function nodeAt(index: number): SessionNode {
+  return PARTS.nodes[index] as SessionNode;
+}
+
+function frameAt(index: number): Frame {
+  return PARTS.frames[index] as Frame;
+}
+
+function changedNode(index: number, change: object): Partial<GraphParts> {
+  return { nodes: PARTS.nodes.with(index, { ...nodeAt(index), ...change } as SessionNode) };
+}
+
+function changedFrame(index: number, change: Partial<Frame>): Partial<GraphParts> {
+  return { frames: PARTS.frames.with(index, { ...frameAt(index), ...change }) };
+}
+
+function stored(values: readonly unknown[]): readonly unknown[] {
+  return JSON.parse(JSON.stringify(values));
+}

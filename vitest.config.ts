@@ -1,0 +1,21 @@
+import { fileURLToPath } from "node:url";
+import { defineConfig } from "vitest/config";
+
+const source = (path: string): string =>
+  fileURLToPath(new URL(`./packages/marling/src/${path}`, import.meta.url));
+
+export default defineConfig({
+  resolve: {
+    alias: [
+      { find: /^marling$/, replacement: source("index.ts") },
+      { find: /^marling\/plugin$/, replacement: source("plugin/index.ts") },
+      { find: /^marling\/testing$/, replacement: source("testing/index.ts") },
+      { find: /^marling\/host$/, replacement: source("host.ts") },
+    ],
+  },
+  test: {
+    include: ["packages/*/test/**/*.test.ts", "examples/**/*.test.ts"],
+    pool: "threads",
+    typecheck: { enabled: false },
+  },
+});
