@@ -97,7 +97,7 @@ const CODES = {
   unknown_tool: "fix",
   unknown_tool_source: "fix",
   unsupported_version: "fix",
-} as const satisfies Record<string, Advice>;
+} as const;
 
 /** A stable name for one way to fail. */
 export type ErrorCode = keyof typeof CODES;
@@ -111,7 +111,7 @@ export interface MarlingErrorOptions {
   readonly details?: Readonly<Record<string, unknown>>;
 }
 
-const MARK: unique symbol = Symbol.for("marling.error") as never;
+const MARK = Symbol.for("marling.error");
 
 /** The one error class of marling. The message says what was expected and what was found. */
 export class MarlingError extends Error {
@@ -119,13 +119,13 @@ export class MarlingError extends Error {
   readonly code: ErrorCode;
   readonly advice: Advice;
   readonly details: Readonly<Record<string, unknown>>;
-  readonly [MARK]: true = true;
 
   constructor(code: ErrorCode, message: string, options: MarlingErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.advice = CODES[code];
     this.details = Object.freeze({ ...options.details });
+    Object.defineProperty(this, MARK, { value: true });
   }
 
   /** Recognises errors of marling across duplicate installs, where `instanceof` fails. */

@@ -3,21 +3,28 @@
 import type { AppendNodesRequest, AppendNodesResult } from "../plugin/host-services.ts";
 import { bodiesOf, decodeAppendNodes } from "../session/append-node.ts";
 import { appendToGraph, checkAncestor } from "../session/graph.ts";
-import { commitChange, operationOf } from "./commit.ts";
+import { commitBeside, operationOf } from "./commit.ts";
 import type { ResidentSession } from "./resident-session.ts";
+import { callSlot } from "./slot-call.ts";
 
-/** Appends nodes to the current frame, or says that the branch is stale and writes nothing. */
+/**
+ * Appends nodes to the current frame, or says that the branch is stale and writes nothing. A history only grows, so
+ * an ancestor that is on the path when the call is made is still there when the nodes are committed.
+ */
 export async function appendNodes(session: ResidentSession, request: AppendNodesRequest): Promise<AppendNodesResult> {
   const nodes = decodeAppendNodes(request.nodes, "nodes");
   const check = checkAncestor(session.state.graph, request.requiresAncestor);
   if (check.kind === "stale_branch") return { status: "stale_branch", ...(check.leaf === undefined ? {} : { leaf: check.leaf }) };
-  if (nodes.length === 0) return { status: "appended", nodeIds: [], leaf: session.state.graph.leaf ?? "" };
-  await session.plugins.protocolSession.appendSessionNodes?.({ sessionId: session.id }, nodes);
-  const operation = operationOf(session, "append");
-  const committed = await commitChange(session, {
-    operation: operation.operation,
-    change: (graph) => appendToGraph(graph, bodiesOf(nodes, { operation }), operation),
+  const stored = nodes.filter((node) => node.kind !== "message" || node.message.transient !== true);
+  if (stored.length === 0) return { status: "appended", nodeIds: [], leaf: session.state.graph.leaf };
+  await tellProtocol(session, stored);
+  const committed = await commitBeside(session, () => {
+    const operation = operationOf(session, "append");
+    return {
+      operation: operation.operation,
+      change: (graph) => appendToGraph(graph, bodiesOf(stored, { operation }), operation),
+    };
   });
   const nodeIds = committed.nodes.map((node) => node.id);
-  return { status: "appended", nodeIds, leaf: nodeIds.at(-1) ?? "" };
+  return { status: "appended", nodeIds, leaf: nodeIds.at(-1) ?? session.state.graph.leaf };
 }

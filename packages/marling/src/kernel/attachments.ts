@@ -2,11 +2,13 @@
 
 import { messageOf } from "../base/errors.ts";
 import type { AttachmentSource } from "../model/attachment.ts";
-import { type ToolFailure, failureOf } from "../model/tool-output.ts";
+import { failureOf, type ToolFailure, type ToolOutput } from "../model/tool-output.ts";
 import { ToolAttachment } from "../model/tool-value.ts";
 import type { BlobStore } from "../store/contract.ts";
+import { storeAttachments } from "../tool/output.ts";
+import type { KernelParts } from "./parts.ts";
 
-/** Says whether a source may be used; `producer` is the tool's name, or `host` for an input. */
+/** Says whether a source may be used; `producer` is the tool's name, or `host` for an input. A throw is a no. */
 export type AttachmentPolicy = (source: AttachmentSource, producer: string) => boolean;
 
 export interface AttachmentKeeper {
@@ -14,25 +16,64 @@ export interface AttachmentKeeper {
   readonly policy: AttachmentPolicy | undefined;
 }
 
+/** Stores the inline bytes of a tool's output. The first source that may not be used is the failure of the call. */
+export function keepAttachments(
+  { store, attachmentPolicy }: KernelParts,
+  output: ToolOutput,
+  toolName: string,
+): Promise<ToolOutput> {
+  const keeper: AttachmentKeeper = { blobs: store.blobs, policy: attachmentPolicy };
+  return storeAttachments(output, (source) => keepAttachment(keeper, source), {
+    allow: (source) => refuseAttachment(keeper, source, toolName),
+  });
+}
+
 /** The failure of a source that the policy does not allow. */
-export function refuseAttachment({ policy }: AttachmentKeeper, source: AttachmentSource, producer: string): ToolFailure | undefined {
-  if (policy?.(source, producer) !== false) return undefined;
-  const message = `The attachment of ${producer} is not allowed: ${source.kind}, ${source.mediaType}.`;
-  return failureOf({ code: "attachment_source_policy_denied", class: "permission_denied", source: "policy", message });
+export function refuseAttachment(
+  { policy }: AttachmentKeeper,
+  source: AttachmentSource,
+  producer: string,
+): ToolFailure | undefined {
+  const reason = denialOf(policy, source, producer);
+  if (reason === undefined) return undefined;
+  const message = `The attachment of ${producer} is not allowed: ${source.kind}, ${source.mediaType}${reason}.`;
+  return failureOf({
+    code: "attachment_source_policy_denied",
+    class: "permission_denied",
+    source: "policy",
+    message,
+  });
 }
 
 /** Stores inline bytes and returns the reference to them. */
-export async function keepAttachment({ blobs }: AttachmentKeeper, source: AttachmentSource & { readonly kind: "inline" }): Promise<AttachmentSource | ToolFailure> {
+export async function keepAttachment(
+  { blobs }: AttachmentKeeper,
+  source: AttachmentSource & { readonly kind: "inline" },
+): Promise<AttachmentSource | ToolFailure> {
   try {
     return await store(blobs, Buffer.from(source.base64, "base64"), source.mediaType);
   } catch (thrown) {
-    return failureOf({ code: "attachment_store_failed", class: "internal", source: "runtime", message: messageOf(thrown) });
+    const message = `The attachment could not be stored: ${messageOf(thrown)}`;
+    return failureOf({ code: "attachment_store_failed", class: "internal", source: "runtime", message });
   }
 }
 
 /** Stores bytes and returns what a tool puts into its result. */
-export async function writeAttachment({ blobs }: AttachmentKeeper, bytes: Uint8Array, mediaType: string): Promise<ToolAttachment> {
+export async function writeAttachment(
+  { store: { blobs } }: KernelParts,
+  bytes: Uint8Array,
+  mediaType: string,
+): Promise<ToolAttachment> {
   return new ToolAttachment(await store(blobs, bytes, mediaType));
+}
+
+/** Why the policy does not allow a source, as the end of a sentence. */
+function denialOf(policy: AttachmentPolicy | undefined, source: AttachmentSource, producer: string): string | undefined {
+  try {
+    return policy?.(source, producer) === false ? "" : undefined;
+  } catch (thrown) {
+    return `; the policy failed: ${messageOf(thrown)}`;
+  }
 }
 
 async function store(blobs: BlobStore, bytes: Uint8Array, mediaType: string): Promise<AttachmentSource> {

@@ -1,47 +1,106 @@
-// A cell of code that the protocol asks for, run by the session's executor.
+// A cell of code that the protocol asks for, run by the session's executor. A failed cell is an outcome: the protocol
+// sees its error and decides.
 
-import { MarlingError, messageOf } from "../base/errors.ts";
+import { MarlingError } from "../base/errors.ts";
 import type { Json } from "../model/json.ts";
 import type { CompletedCall } from "../model/tool-call.ts";
 import type { CodeExecutionContext, ExecResponse } from "../plugin/protocol.ts";
+import { runConcurrently } from "../tool/dispatch.ts";
 import type { CodeResult, TurnEffect, TurnRecord } from "../turn/effect.ts";
 import { dispatchCalls } from "./dispatch.ts";
+import { reportIssues } from "./lifecycle.ts";
 import { nestedCalls } from "./nested-calls.ts";
-import { type TurnRun, messagesOf } from "./turn-run.ts";
+import { slotFailure } from "./slot-call.ts";
+import { issueOfThrown } from "./turn-fault.ts";
+import { messagesOf, type TurnRun } from "./turn-run.ts";
 
 type CodeEffect = Extract<TurnEffect, { kind: "code_cell" }>;
 
-export async function performCode(turn: TurnRun, effect: CodeEffect, records: readonly TurnRecord[]): Promise<CodeResult> {
-  const { session } = turn;
+export async function performCode(
+  turn: TurnRun,
+  effect: CodeEffect,
+  records: readonly TurnRecord[],
+): Promise<CodeResult> {
+  const { clock } = turn.session.parts;
   const { language, code } = effect;
   const calls: CompletedCall[] = [];
-  const startedAt = session.parts.clock.monotonic();
+  const context = codeExecutionContext(turn, { effect, records, calls });
+  const startedAt = clock.monotonic();
   turn.emit({ kind: "code_started", language, code });
-  const response = await run(turn, effect, codeExecutionContext(turn, { effect, records, calls }));
-  const output = response.observations.join("\n");
-  const error = response.error === undefined ? {} : { error: response.error };
-  turn.emit({ kind: "code_finished", language, output, ...error, durationMs: Math.round(session.parts.clock.monotonic() - startedAt) });
-  turn.log.toolCalls.push(...calls.map(({ callId, name, args, output: result, durationMs }) => ({ callId, name, args, output: result, durationMs })));
-  return { output, ...error, calls, ...(response.terminalFinish === undefined ? {} : { finish: response.terminalFinish }) };
+  const { observations, error, terminalFinish } = await run(turn, effect, context);
+  const output = observations.join("\n");
+  const failed = error === undefined ? {} : { error };
+  turn.emit({
+    kind: "code_finished",
+    language,
+    output,
+    ...failed,
+    durationMs: Math.round(clock.monotonic() - startedAt),
+  });
+  const finish = terminalFinish === undefined ? {} : { finish: terminalFinish };
+  return { output, ...failed, calls: [...calls], ...finish };
 }
 
-async function run(turn: TurnRun, { language, code }: CodeEffect, context: CodeExecutionContext): Promise<ExecResponse> {
-  const { codeExecutor } = turn.session.plugins;
-  if (codeExecutor === undefined) return { observations: [], error: unavailable(turn).message };
+/** Runs the cell. A cancelled one has the grace of a tool call to answer; then it is left to itself. */
+async function run(turn: TurnRun, effect: CodeEffect, context: CodeExecutionContext): Promise<ExecResponse> {
+  const { signal } = turn.control;
+  const { clock } = turn.session.parts;
+  const cancelled = (): ExecResponse => ({
+    observations: [],
+    error: "The turn was cancelled while the code ran.",
+  });
+  const cell = () => execute(turn, effect, context);
+  const [response = cancelled()] = await runConcurrently([effect], cell, {
+    cap: 1,
+    signal,
+    clock,
+    cancelled,
+  });
+  return response;
+}
+
+async function execute(
+  turn: TurnRun,
+  { language, code }: CodeEffect,
+  context: CodeExecutionContext,
+): Promise<ExecResponse> {
+  const { session } = turn;
+  const { codeExecutor } = session.plugins;
+  if (codeExecutor === undefined) return broken(turn, unavailable(turn));
+  session.runningCells += 1;
   try {
     return await codeExecutor.executeCode(context, { language, code, acceptFinish: true });
   } catch (thrown) {
-    return { observations: [], error: messageOf(thrown) };
+    const site = {
+      slot: "execution.code_executor",
+      callback: "executeCode",
+      code: "code_runtime_stopped",
+    } as const;
+    return broken(turn, slotFailure(session, site, thrown));
+  } finally {
+    session.runningCells -= 1;
   }
+}
+
+/** Code that could not run is told to the protocol as the cell's error, and to the host as what it is. */
+function broken(turn: TurnRun, error: MarlingError): ExecResponse {
+  reportIssues(turn, [issueOfThrown(error)]);
+  return { observations: [], error: error.message };
 }
 
 /** What code may reach while it runs. Fails when the catalog cannot be resolved. */
 export function codeExecutionContext(
   turn: TurnRun,
-  cell: { readonly effect: CodeEffect; readonly records: readonly TurnRecord[]; readonly calls: CompletedCall[] },
+  cell: {
+    readonly effect: CodeEffect;
+    readonly records: readonly TurnRecord[];
+    readonly calls: CompletedCall[];
+  },
 ): CodeExecutionContext {
   const { session } = turn;
   const { effect, records, calls } = cell;
+  const parentCallId = `${turn.turnId}.${effect.key}`;
+  let asked = 0;
   return Object.freeze({
     sessionId: session.id,
     frameId: session.frameId,
@@ -59,9 +118,13 @@ export function codeExecutionContext(
     signal: turn.control.signal,
     cancel: (reason: string) => void turn.control.cancel(reason),
     emit: turn.emit,
+    message: (message: Parameters<CodeExecutionContext["message"]>[0]) => {
+      if (message.kind !== "code") session.messageSender?.push(message);
+    },
     callTools: async (wanted: Parameters<CodeExecutionContext["callTools"]>[0]) => {
-      const list = nestedCalls(wanted, { parentCallId: effect.key, from: calls.length });
-      const done = await dispatchCalls(turn, list, { path: "code", round: effect.round, parentCallId: effect.key });
+      const list = nestedCalls(wanted, { parentCallId, from: asked });
+      asked += list.length;
+      const done = await dispatchCalls(turn, list, { path: "code", round: effect.round, parentCallId });
       calls.push(...done);
       return done;
     },
@@ -69,13 +132,18 @@ export function codeExecutionContext(
   });
 }
 
-/** Messages and protocol events in order, each message once. */
+/** Messages and protocol events as the session has them, what is in flight behind them; each message once. */
 function chronological(turn: TurnRun, records: readonly TurnRecord[]): readonly Json[] {
-  const shown: Json[] = [...messagesOf(turn, records)].map((message) => ({ kind: "message", message }) as unknown as Json);
-  const events = records.filter((record) => record.kind === "protocol_event").map((record) => record as unknown as Json);
+  const shown: Json[] = [...messagesOf(turn, records)].map(
+    (message) => ({ kind: "message", message }) as unknown as Json,
+  );
+  const events = records
+    .filter((record) => record.kind === "protocol_event")
+    .map((record) => record as unknown as Json);
   return [...shown, ...events];
 }
 
-function unavailable(turn: TurnRun): MarlingError {
-  return new MarlingError("code_execution_unavailable", `session ${turn.session.id}: expected a plugin with a code executor, found none`);
+function unavailable({ session }: TurnRun): MarlingError {
+  const message = `session ${session.id}: expected a plugin with a code executor, found none`;
+  return new MarlingError("code_execution_unavailable", message, { details: { sessionId: session.id } });
 }

@@ -1,17 +1,20 @@
 // The commit of one part of a turn, with the report that settles its input.
 
 import type { FrameId } from "../model/ids.ts";
-import type { ModelCallRecord, TurnOutcome, TurnReport } from "../model/turn.ts";
+import type { ModelCallRecord, TurnIssue, TurnOutcome, TurnReport } from "../model/turn.ts";
 import { NO_USAGE, type TokenUsage, type UsageEntry, addUsage } from "../model/usage.ts";
 import { bodiesOf, decodeAppendNodes } from "../session/append-node.ts";
 import { type SessionGraph, openFrame } from "../session/graph.ts";
 import type { AppendOperation, SessionNode } from "../session/node.ts";
 import type { MachineOutcome, TurnRecord } from "../turn/effect.ts";
-import { type Committed, appendRecords, commitChange } from "./commit.ts";
+import { appendRecords, type Change, type Committed, commitChange } from "./commit.ts";
 import { type FinalizedTurn, assistantText } from "./finalize.ts";
 import type { ResidentSession } from "./resident-session.ts";
-import { type AcceptedTurn, MAX_FRAME_SWITCHES } from "./run-turn.ts";
+import type { AcceptedTurn } from "./run-turn.ts";
+import { faultIssue, faultOutcome, toFault } from "./turn-fault.ts";
 import type { TurnRun } from "./turn-run.ts";
+
+export const MAX_FRAME_SWITCHES = 16;
 
 export interface OpenedFrame {
   readonly frameId: FrameId;
@@ -27,12 +30,28 @@ export type CommittedTurn = { readonly revision: number; readonly frame: OpenedF
 
 type SwitchOutcome = Extract<MachineOutcome, { kind: "switch_frame" }>;
 
-export async function commitTurn(
-  turn: TurnRun,
-  { finalized, accepted, switches }: { readonly finalized: FinalizedTurn; readonly accepted: AcceptedTurn; readonly switches: number },
-): Promise<CommittedTurn> {
-  const { outcome, records } = finalized;
+export interface TurnEnd {
+  readonly finalized: FinalizedTurn;
+  readonly accepted: AcceptedTurn;
+  readonly switches: number;
+}
+
+/** Commits a part of a turn. What cannot be committed is committed as a fault, with the input kept, so that it ends. */
+export async function commitTurn(turn: TurnRun, end: TurnEnd): Promise<CommittedTurn> {
   turn.control.seal();
+  try {
+    return await commitPart(turn, end);
+  } catch (thrown) {
+    const fault = toFault(thrown);
+    turn.log.issues.push(faultIssue(fault));
+    turn.compaction = undefined;
+    const finalized = { records: [{ kind: "message", message: turn.inputMessage }], outcome: faultOutcome(fault), events: [] } as const;
+    return commitPart(turn, { ...end, finalized });
+  }
+}
+
+async function commitPart(turn: TurnRun, { finalized, accepted, switches }: TurnEnd): Promise<CommittedTurn> {
+  const { outcome, records } = finalized;
   if (outcome.kind === "switch_frame" && switches < MAX_FRAME_SWITCHES) {
     const committed = await commitRecords(turn, records, { open: outcome });
     turn.control.unseal();
@@ -41,8 +60,8 @@ export async function commitTurn(
   const ended = outcome.kind === "switch_frame" ? tooManySwitches(turn) : outcome;
   let report: TurnReport | undefined;
   const committed = await commitRecords(turn, records, {
-    settles: (revision) => {
-      report = reportOf(turn, { outcome: ended, records, turnId: accepted.turnId, revision });
+    settles: (revision, issues) => {
+      report = reportOf(turn, { outcome: ended, records, turnId: accepted.turnId, revision, issues });
       return { inputId: accepted.inputId, report };
     },
   });
@@ -51,15 +70,19 @@ export async function commitTurn(
 
 interface CommitOptions {
   readonly open?: SwitchOutcome;
-  readonly settles?: (revision: number) => { readonly inputId: AcceptedTurn["inputId"]; readonly report: TurnReport };
+  readonly settles?: Change["settles"];
 }
 
-async function commitRecords(turn: TurnRun, records: readonly TurnRecord[], { open, settles }: CommitOptions): Promise<Committed & { readonly frame: OpenedFrame | undefined }> {
+async function commitRecords(
+  turn: TurnRun,
+  records: readonly TurnRecord[],
+  { open, settles }: CommitOptions,
+): Promise<Committed & { readonly frame: OpenedFrame | undefined }> {
   const { session } = turn;
   const previousFrameId = session.frameId;
   const committed = await commitChange(session, {
-    operation: turn.turnId,
-    isTurn: true,
+    operation: turn.operation,
+    counts: open === undefined ? "turn" : "nothing",
     change: (graph) => changeGraph(turn, graph, { records, open }),
     usage: ledgerEntries(session, partCalls(turn)),
     lastPromptUsage: promptUsage(partCalls(turn)),
@@ -73,10 +96,10 @@ async function commitRecords(turn: TurnRun, records: readonly TurnRecord[], { op
 
 function changeGraph(turn: TurnRun, graph: SessionGraph, { records, open }: { readonly records: readonly TurnRecord[]; readonly open: SwitchOutcome | undefined }): { readonly graph: SessionGraph; readonly nodes: readonly SessionNode[] } {
   const compacted = turn.compaction === undefined ? { graph, nodes: [] } : openCompactionFrame(turn, graph);
-  const appended = appendRecords(compacted.graph, records, turn.turnId);
+  const appended = appendRecords(compacted.graph, records, turn.operation);
   const nodes = [...compacted.nodes, ...appended.nodes];
   if (open === undefined) return { graph: appended.graph, nodes };
-  const operation = { sessionId: graph.sessionId, operation: `${turn.turnId}.frame`, ordinal: 0 };
+  const operation = { sessionId: graph.sessionId, operation: `${turn.operation}.frame`, ordinal: 0 };
   const seeds = bodiesOf(decodeAppendNodes(open.nodes, "switchFrame.nodes"), { operation });
   const opened = openFrame(appended.graph, { frameId: freeFrameId(appended.graph, open.key), reason: "switch", nodes: seeds, operation });
   return { graph: opened.graph, nodes: [...nodes, ...opened.nodes] };
@@ -89,15 +112,17 @@ function openCompactionFrame(turn: TurnRun, graph: SessionGraph): { readonly gra
 
 /** The operation of a compaction inside a turn. */
 export function compactionOperation(turn: TurnRun): AppendOperation {
-  return { sessionId: turn.session.id, operation: `${turn.turnId}.compaction`, ordinal: 0 };
+  return { sessionId: turn.session.id, operation: `${turn.operation}.compaction`, ordinal: 0 };
 }
 
 /** A frame id from a key: the current frame's own key names the current frame, an older one gets a number. */
 export function freeFrameId(graph: SessionGraph, key: string): FrameId {
   const wanted = `${graph.sessionId}:frame:${key}`;
   if (graph.currentFrameId === wanted) return wanted as FrameId;
-  const taken = graph.frames.filter((frame) => frame.id === wanted || frame.id.startsWith(`${wanted}:`)).length;
-  return (taken === 0 ? wanted : `${wanted}:${taken + 1}`) as FrameId;
+  const taken = new Set<string>(graph.frames.map((frame) => frame.id));
+  let id = wanted;
+  for (let number = 2; taken.has(id); number += 1) id = `${wanted}:${number}`;
+  return id as FrameId;
 }
 
 /** The calls of this part only: earlier parts have committed theirs. */
@@ -114,11 +139,20 @@ function promptUsage(calls: readonly ModelCallRecord[]): TokenUsage | undefined 
   return calls.findLast((call) => call.outcome === "completed")?.usage;
 }
 
+interface Ended {
+  readonly outcome: TurnOutcome;
+  readonly records: readonly TurnRecord[];
+  readonly turnId: string;
+  readonly revision: number;
+  /** What went wrong in the commit without ending it. */
+  readonly issues: readonly TurnIssue[];
+}
+
 function reportOf(
   turn: TurnRun,
-  { outcome, records, turnId, revision }: { readonly outcome: TurnOutcome; readonly records: readonly TurnRecord[]; readonly turnId: string; readonly revision: number },
+  { outcome, records, turnId, revision, issues }: Ended,
 ): TurnReport {
-  const { issues, toolCalls, modelCalls } = turn.log;
+  const { toolCalls, modelCalls } = turn.log;
   return {
     outcome,
     text: outcome.kind === "finished" ? outcome.text : assistantText(records),
@@ -128,7 +162,7 @@ function reportOf(
     childUsage: [],
     toolCalls: [...toolCalls],
     modelCalls: [...modelCalls],
-    issues: [...issues],
+    issues: [...turn.log.issues, ...issues],
   };
 }
 

@@ -1,7 +1,9 @@
-// Commit: everything a turn or an operation changed, in one step that happens or does not.
+// Commit: everything that a turn or another operation changed, in one step that happens or does not.
 //   C1  nodes are appended to the head as it is now, so that what landed during the turn stays.
 //   C2  plugin and tool state are written only when their mark moved; a snapshot that fails leaves the old one and its mark.
-//   C3  the session moves to the new state after the store has taken it, never before.
+//   C3  the session moves to the new state after the store has taken it, never before; a commit that fails takes plugin
+//       state back to the last one that did not.
+//   C4  what is committed beside a turn leaves plugin state alone: what the turn did to it is the turn's to commit.
 
 import { messageOf } from "../base/errors.ts";
 import type { JsonObject } from "../model/json.ts";
@@ -16,17 +18,22 @@ import type { CommitResult, SessionCommit, SessionComponents } from "../store/co
 import type { TurnRecord } from "../turn/effect.ts";
 import { saveExecutionState } from "./execution-state.ts";
 import type { ResidentSession } from "./resident-session.ts";
-import { type SavedMarks, type SessionState, encodeHead, encodeNodes } from "./session-state.ts";
+import { encodeHead, encodeNodes, type SavedMarks, type SessionState } from "./session-state.ts";
+import { storeFault } from "./store-fault.ts";
 
 /** What a commit changes beside components; `nodes` are those that `graph` has more than the session. */
 export interface Change {
-  /** A turn id, or the derived id of another operation. */
+  /** A turn, or the derived name of another operation. */
   readonly operation: string;
   change(graph: SessionGraph): { readonly graph: SessionGraph; readonly nodes: readonly SessionNode[] };
-  readonly isTurn?: boolean;
+  /** What the commit counts as; by default an operation beside turns. Part of a turn counts as nothing. */
+  readonly counts?: "turn" | "operation" | "nothing";
+  /** Set when a turn may be running that the commit is no part of. */
+  readonly isBesideTurns?: boolean;
   readonly usage?: readonly UsageEntry[];
   readonly lastPromptUsage?: TokenUsage | undefined;
-  readonly settles?: SessionCommit["settles"] | ((revision: number) => SessionCommit["settles"]);
+  /** Made when everything else is known: the revision, and what went wrong on the way. */
+  settles?(revision: number, issues: readonly TurnIssue[]): SessionCommit["settles"];
   readonly enqueues?: SessionCommit["enqueues"];
 }
 
@@ -35,27 +42,39 @@ export interface Committed extends CommitResult {
   readonly issues: readonly TurnIssue[];
 }
 
-/** Commits a change of a session, one after the other. */
-export function commitChange(session: ResidentSession, change: Change): Promise<Committed> {
-  return session.commits.run(() => commitNow(session, change));
+/** Commits a change of a session, one after the other. A function is asked for its change when its turn has come. */
+export function commitChange(session: ResidentSession, change: Change | (() => Change)): Promise<Committed> {
+  return session.commits.run(async () => {
+    const wanted = typeof change === "function" ? change() : change;
+    try {
+      return await commitNow(session, wanted);
+    } catch (thrown) {
+      if (wanted.isBesideTurns !== true) session.plugins.rollbackState();
+      throw thrown;
+    }
+  });
+}
+
+/** Commits at once: in the place of a turn when none is there, else beside the one that runs. */
+export function commitBeside(session: ResidentSession, change: () => Change): Promise<Committed> {
+  if (session.writer.length === 0) return session.writer.run(() => commitChange(session, change));
+  return commitChange(session, () => ({ ...change(), isBesideTurns: true }));
+}
+
+/** A change of nothing but components. */
+export function stateChange(session: ResidentSession, kind: string): Change {
+  return { operation: operationOf(session, kind).operation, change: (graph) => ({ graph, nodes: [] }) };
 }
 
 async function commitNow(session: ResidentSession, change: Change): Promise<Committed> {
   const before = session.state;
   const { graph: changed, nodes } = change.change(before.graph);
-  const execution = await saveExecutionState(session, changed);
-  const { components, saved, issues } = changedComponents(session, before.saved);
-  const state: SessionState = {
-    ...before,
-    graph: execution.graph,
-    saved,
-    turnIndex: before.turnIndex + (change.isTurn === true ? 1 : 0),
-    operations: before.operations + (change.isTurn === true ? 0 : 1),
-    ledger: (change.usage ?? []).reduce(addToLedger, before.ledger),
-    lastPromptUsage: change.lastPromptUsage ?? before.lastPromptUsage,
-  };
-  const settles = typeof change.settles === "function" ? change.settles(before.revision + 1) : change.settles;
-  const result = await session.parts.store.commit({
+  const isBeside = change.isBesideTurns === true;
+  const execution = isBeside ? { graph: changed, components: {} } : await saveExecutionState(session, changed);
+  const { components, saved, issues } = changedComponents(session, { isBeside });
+  const state = nextState(before, change, { graph: execution.graph, saved });
+  const settles = change.settles?.(before.revision + 1, issues);
+  const commit: SessionCommit = {
     sessionId: session.id,
     expectedRevision: before.revision,
     operation: change.operation,
@@ -64,21 +83,44 @@ async function commitNow(session: ResidentSession, change: Change): Promise<Comm
     components: { ...components, ...execution.components },
     ...(settles === undefined ? {} : { settles }),
     ...(change.enqueues === undefined ? {} : { enqueues: change.enqueues }),
+  };
+  const result = await session.parts.store.commit(commit).catch((thrown: unknown) => {
+    throw storeFault(thrown, session.id);
   });
   session.adopt({ ...state, revision: result.revision });
-  session.plugins.commitState();
+  if (!isBeside) session.plugins.commitState();
   return { ...result, nodes, issues };
 }
 
-function changedComponents(session: ResidentSession, saved: SavedMarks): { readonly components: SessionComponents; readonly saved: SavedMarks; readonly issues: readonly TurnIssue[] } {
+function nextState(before: SessionState, change: Change, now: Pick<SessionState, "graph" | "saved">): SessionState {
+  const { counts = "operation", usage = [], lastPromptUsage } = change;
+  return {
+    ...before,
+    ...now,
+    turnIndex: before.turnIndex + (counts === "turn" ? 1 : 0),
+    operations: before.operations + (counts === "operation" ? 1 : 0),
+    ledger: usage.reduce(addToLedger, before.ledger),
+    lastPromptUsage: lastPromptUsage ?? before.lastPromptUsage,
+  };
+}
+
+interface ChangedComponents {
+  readonly components: SessionComponents;
+  readonly saved: SavedMarks;
+  readonly issues: readonly TurnIssue[];
+}
+
+function changedComponents(session: ResidentSession, { isBeside }: { readonly isBeside: boolean }): ChangedComponents {
   const { plugins } = session;
+  const { saved } = session.state;
   const toolMark = plugins.toolRegistry.generation;
   const tools = toolMark === saved.tools ? {} : { tools: plugins.toolRegistry.exportState() as unknown as JsonObject };
-  const pluginMark = plugins.snapshotRevisionFingerprint();
-  if (pluginMark === saved.plugins) return { components: tools, saved: { plugins: pluginMark, tools: toolMark }, issues: [] };
+  const pluginMark = isBeside ? saved.plugins : plugins.snapshotRevisionFingerprint();
+  const marks = { plugins: pluginMark, tools: toolMark };
+  if (pluginMark === saved.plugins) return { components: tools, saved: marks, issues: [] };
   try {
     const snapshot = encodePluginSnapshot(plugins.snapshot());
-    return { components: { ...tools, plugins: snapshot }, saved: { plugins: pluginMark, tools: toolMark }, issues: [] };
+    return { components: { ...tools, plugins: snapshot }, saved: marks, issues: [] };
   } catch (thrown) {
     const issue: TurnIssue = { kind: "plugin", code: "snapshot_failed", message: messageOf(thrown) };
     return { components: tools, saved: { ...saved, tools: toolMark }, issues: [issue] };
@@ -86,11 +128,15 @@ function changedComponents(session: ResidentSession, saved: SavedMarks): { reado
 }
 
 /** The graph with a turn's records appended. Transient messages are not stored. */
-export function appendRecords(graph: SessionGraph, records: readonly TurnRecord[], operation: string): { readonly graph: SessionGraph; readonly nodes: readonly SessionNode[] } {
+export function appendRecords(
+  graph: SessionGraph,
+  records: readonly TurnRecord[],
+  operation: string,
+): { readonly graph: SessionGraph; readonly nodes: readonly SessionNode[] } {
   return appendToGraph(graph, records as readonly NodeDraft[], { sessionId: graph.sessionId, operation, ordinal: 0 });
 }
 
 /** The name of the next operation beside turns; the same in every run that has the same history. */
 export function operationOf(session: ResidentSession, kind: string): AppendOperation {
-  return { sessionId: session.id, operation: `${session.id}:${kind}:${session.state.operations}`, ordinal: 0 };
+  return { sessionId: session.id, operation: `${kind}:${session.state.operations}`, ordinal: 0 };
 }

@@ -1,32 +1,63 @@
 // Changing what a session runs with. Plugins may change the change; nothing is told when nothing changed.
 
-import { type Json, jsonEqual } from "../model/json.ts";
-import { type SessionPolicy, decodePolicy } from "../model/policy.ts";
-import { withAssignment } from "../session/graph.ts";
+import { MarlingError } from "../base/errors.ts";
+import { isJsonObject, type Json, jsonEqual } from "../model/json.ts";
+import { decodePolicy, type SessionPolicy } from "../model/policy.ts";
+import { currentFrame, withAssignment } from "../session/graph.ts";
 import { commitChange, operationOf } from "./commit.ts";
+import { tell } from "./lifecycle.ts";
 import { modelOf } from "./model-binding.ts";
 import type { ResidentSession } from "./resident-session.ts";
+import { traceIssues } from "./trace-issues.ts";
 
-export async function configureSession(session: ResidentSession, patch: Partial<SessionPolicy>): Promise<void> {
-  const previous = session.policy;
-  const wanted = decodePolicy({ ...previous, ...patch }, "configure");
-  modelOf(session, wanted.model);
-  if (samePolicy(previous, wanted)) return;
-  const host = session.host("configChanged");
+/** Applies a patch; a member given as `undefined` goes back to what the runtime says. Refuses it as a whole. */
+export async function configureSession(
+  session: ResidentSession,
+  patch: Partial<SessionPolicy>,
+): Promise<void> {
   const { plugins, id } = session;
+  const previous = session.policy;
+  const wanted = patched(session, patch);
+  if (isSame(previous, wanted)) return;
+  const host = session.host("configChanged");
   const folded = await plugins.foldSessionConfig({ sessionId: id, previous, current: wanted, host }, wanted);
   const current = decodePolicy(folded.policy, "policy of a config mutator");
   modelOf(session, current.model);
-  const { assignment } = session.frame;
-  await commitChange(session, {
+  await traceIssues(session, "config_mutator_failed", folded.issues);
+  if (isSame(previous, current)) return;
+  await commitChange(session, () => ({
     operation: operationOf(session, "configure").operation,
-    change: (graph) => ({ graph: withAssignment(graph, { ...assignment, policy: current }), nodes: [] }),
-  });
-  if (plugins.hasRuntimeEventHooks) {
-    await plugins.emitRuntimeEvent({ kind: "session_config_changed", sessionId: id, previous, current, host }, session.parts.probe);
-  }
+    change: (graph) => ({
+      graph: withAssignment(graph, { ...currentFrame(graph).assignment, policy: current }),
+      nodes: [],
+    }),
+  }));
+  const changed = { kind: "session_config_changed", sessionId: id, previous, current, host } as const;
+  await traceIssues(session, "lifecycle_hook_failed", await tell(session, () => changed));
 }
 
-function samePolicy(a: SessionPolicy, b: SessionPolicy): boolean {
+function patched(session: ResidentSession, patch: Partial<SessionPolicy>): SessionPolicy {
+  if (!isJsonObject(patch)) {
+    const found = patch === null ? "null" : typeof patch;
+    throw new MarlingError(
+      "invalid_policy",
+      `configure: expected an object with members of a policy, found ${found}`,
+    );
+  }
+  const given = Object.keys(patch);
+  const defaults: Partial<SessionPolicy> = {
+    ...(given.includes("model") ? { model: "default" } : {}),
+    ...(given.includes("maxTurns") ? { maxTurns: session.parts.turnBudget } : {}),
+  };
+  const set = Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== undefined));
+  const kept = Object.fromEntries(
+    Object.entries(session.policy).filter(([member]) => !given.includes(member)),
+  );
+  const policy = decodePolicy({ ...kept, ...defaults, ...set }, "configure");
+  modelOf(session, policy.model);
+  return policy;
+}
+
+function isSame(a: SessionPolicy, b: SessionPolicy): boolean {
   return jsonEqual(a as unknown as Json, b as unknown as Json);
 }

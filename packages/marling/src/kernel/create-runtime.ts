@@ -1,5 +1,6 @@
 // The composition root: options become parts, defaults are chosen here and nowhere else.
 
+import { hostname } from "node:os";
 import { systemClock } from "../base/clock.ts";
 import { inlineEffects } from "../effects/inline.ts";
 import type { Plugin } from "../plugin/plugin.ts";
@@ -27,6 +28,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     models: bindModels(options),
     plugins: createPluginHost(plugins, { hookTimeoutMs: options.hookTimeoutMs ?? DEFAULT_HOOK_TIMEOUT_MS, clock }),
     waits: new Waits(),
+    owner: options.owner ?? `${hostname()}:${process.pid}`,
     instructions: options.instructions,
     turnBudget: options.turnBudget ?? DEFAULT_TURN_BUDGET,
     toolConcurrency: options.toolConcurrency ?? DEFAULT_TOOL_CONCURRENCY,

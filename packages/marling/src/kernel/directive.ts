@@ -1,20 +1,28 @@
-// Directives are applied here and nowhere else. The table says what each phase makes of each directive.
-//   DR1  hooks of a phase have all run before the first directive is applied.
+// Directives of the phases around a turn. One table says what every phase makes of every directive; how those around a
+// tool call compose is in tool-hooks.ts.
+//   DR1  the hooks of a phase have all run, and all their directives are allowed, before the first one is applied.
 //   DR2  a directive that a phase does not allow fails the phase (or the call), naming plugin and hook.
-//   DR3  of messages, only user and system roles are taken; others are dropped and reported.
+//   DR3  a phase is one effect: what its directives came to is recorded, and a replay applies none of them again.
 
 import { MarlingError, messageOf } from "../base/errors.ts";
 import { unreachable } from "../base/unreachable.ts";
-import type { PluginId } from "../model/ids.ts";
-import { type Message, type MessageInput, toMessage } from "../model/message.ts";
+import type { EffectKind } from "../effects/contract.ts";
+import type { Message } from "../model/message.ts";
 import type { PluginEvent } from "../model/turn.ts";
 import type { Directive, DirectiveKind } from "../plugin/directive.ts";
 import type { PluginOwned } from "../plugin/hook-runner.ts";
+import type { HookName } from "../plugin/hooks.ts";
+import { acceptMessages } from "./hook-messages.ts";
 import type { ResidentSession } from "./resident-session.ts";
-import type { TurnRun } from "./turn-run.ts";
+import { performEffect, type TurnRun } from "./turn-run.ts";
 
 /** The phases in which hooks return directives. */
-export type DirectivePhase = "before_turn" | "before_tool_call" | "after_tool_call" | "checkpoint" | "after_turn";
+export type DirectivePhase =
+  | "before_turn"
+  | "before_tool_call"
+  | "after_tool_call"
+  | "checkpoint"
+  | "after_turn";
 
 /** `apply` does it, `buffer` keeps it for later, `decide` settles the call or turn by it, `refuse` is an error. */
 export type Legality = "apply" | "buffer" | "decide" | "refuse";
@@ -67,31 +75,95 @@ export const LEGALITY: { readonly [P in DirectivePhase]: { readonly [K in Direct
   },
 };
 
+const HOOK_OF: { readonly [P in DirectivePhase]: HookName } = {
+  before_turn: "turn.before",
+  before_tool_call: "tool_calls.before",
+  after_tool_call: "tool_calls.after",
+  checkpoint: "turn.checkpoint",
+  after_turn: "turn.after",
+};
+
+type TurnPhase = "before_turn" | "checkpoint" | "after_turn";
+
+interface Site {
+  readonly phase: DirectivePhase;
+  readonly pluginId: string;
+}
+
 /** What the directives of a phase around a turn came to. */
 export interface PhaseResult {
   readonly messages: readonly Message[];
   readonly events: readonly PluginOwned<PluginEvent>[];
   /** The last abort wins. */
-  readonly abort: (PluginOwned<{ readonly code: string; readonly message: string }>) | undefined;
+  readonly abort?: PluginOwned<{ readonly code: string; readonly message: string }>;
 }
 
-/** Applies the directives of `before_turn`, `checkpoint` or `after_turn`, in order. */
-export async function applyDirectives(
+export interface PhaseInit {
+  readonly phase: TurnPhase;
+  readonly effect: { readonly key: string; readonly kind: EffectKind };
+  ask(): Promise<readonly PluginOwned<Directive>[]>;
+}
+
+/** Asks the hooks of a phase and applies what they want, in order. */
+export async function runPhase(turn: TurnRun, { phase, effect, ask }: PhaseInit): Promise<PhaseResult> {
+  return performEffect(turn, effect, async (scope) => applyDirectives(scope, await ask(), phase));
+}
+
+/** A session to create or a trace to write: done at once; a failure names plugin and hook. */
+export async function applyNow(
+  session: ResidentSession,
+  value: Extract<Directive, { kind: "create_session" | "emit_trace" }>,
+  { pluginId, phase }: Site,
+): Promise<void> {
+  const { services } = session;
+  try {
+    if (value.kind === "create_session") await services.createSession(value.request);
+    else await services.emitTrace({ ...value, name: `plugin.${pluginId}.${value.name}` });
+  } catch (cause) {
+    const code = value.kind === "create_session" ? "plugin_session_create_failed" : "plugin_trace_failed";
+    const hook = HOOK_OF[phase];
+    throw new MarlingError(
+      code,
+      `plugin ${pluginId}: hook ${hook}: ${value.kind} failed: ${messageOf(cause)}`,
+      {
+        cause,
+        details: { pluginId, hook },
+      },
+    );
+  }
+}
+
+/** Whether the phase does not allow the directive. */
+export function isRefused(value: Directive, phase: DirectivePhase): boolean {
+  return LEGALITY[phase][value.kind] === "refuse";
+}
+
+export function notAllowed(kind: DirectiveKind, { phase, pluginId }: Site): MarlingError {
+  const hook = HOOK_OF[phase];
+  const allowed = Object.entries(LEGALITY[phase]).filter(([, legality]) => legality !== "refuse");
+  const message = `plugin ${pluginId}: hook ${hook}: ${kind} is not allowed here; expected one of ${allowed.map(([name]) => name).join(", ")}`;
+  return new MarlingError("directive_not_allowed", message, { details: { pluginId, hook, directive: kind } });
+}
+
+async function applyDirectives(
   turn: TurnRun,
   owned: readonly PluginOwned<Directive>[],
-  { phase, prefix }: { readonly phase: "before_turn" | "checkpoint" | "after_turn"; readonly prefix: string },
+  phase: TurnPhase,
 ): Promise<PhaseResult> {
-  for (const { pluginId, value } of owned) refuseIllegal(value, { phase, pluginId });
+  for (const { pluginId, value } of owned)
+    if (isRefused(value, phase)) throw notAllowed(value.kind, { phase, pluginId });
   const messages: Message[] = [];
   const events: PluginOwned<PluginEvent>[] = [];
   let abort: PhaseResult["abort"];
+  let offered = 0;
   for (const { pluginId, value } of owned) {
     switch (value.kind) {
       case "abort_turn":
         abort = { pluginId, value: { code: value.code, message: value.message } };
         break;
       case "enqueue_messages":
-        messages.push(...acceptMessages(turn, value.messages, { pluginId, prefix: `${prefix}.${messages.length}` }));
+        messages.push(...(await acceptMessages(turn, value.messages, { pluginId, from: offered })));
+        offered += value.messages.length;
         break;
       case "create_session":
       case "emit_trace":
@@ -102,55 +174,10 @@ export async function applyDirectives(
         break;
       case "replace_tool_args":
       case "short_circuit_tool":
-        break;
+        throw notAllowed(value.kind, { phase, pluginId });
       default:
         unreachable(value);
     }
   }
-  return { messages, events, abort };
-}
-
-/** A session to create or a trace to write: done at once; a failure names the plugin. */
-export async function applyNow(
-  session: ResidentSession,
-  value: Extract<Directive, { kind: "create_session" | "emit_trace" }>,
-  { pluginId, phase }: { readonly pluginId: string; readonly phase: DirectivePhase },
-): Promise<void> {
-  try {
-    if (value.kind === "create_session") await session.services.createSession(value.request);
-    else await session.services.emitTrace({ name: `plugin.${pluginId}.${value.name}`, payload: value.payload, context: value.context });
-  } catch (cause) {
-    const code = value.kind === "create_session" ? "plugin_session_create_failed" : "plugin_trace_failed";
-    throw new MarlingError(code, `plugin ${pluginId} in ${phase}: ${value.kind} failed: ${messageOf(cause)}`, {
-      cause,
-      details: { pluginId, hook: phase },
-    });
-  }
-}
-
-/** Throws for a directive that the phase does not allow. */
-export function refuseIllegal(value: Directive, { phase, pluginId }: { readonly phase: DirectivePhase; readonly pluginId: string }): void {
-  if (LEGALITY[phase][value.kind] === "refuse") throw notAllowed(value.kind, { phase, pluginId });
-}
-
-export function notAllowed(kind: DirectiveKind, { phase, pluginId }: { readonly phase: DirectivePhase; readonly pluginId: string }): MarlingError {
-  const allowed = (Object.keys(LEGALITY[phase]) as DirectiveKind[]).filter((name) => LEGALITY[phase][name] !== "refuse");
-  return new MarlingError("directive_not_allowed", `plugin ${pluginId}: ${kind} is not allowed in ${phase}; expected one of ${allowed.join(", ")}`, {
-    details: { pluginId, hook: phase, directive: kind },
-  });
-}
-
-/** Messages from a hook with derived ids and the plugin as their origin. */
-export function acceptMessages(
-  turn: TurnRun,
-  inputs: readonly MessageInput[],
-  { pluginId, prefix }: { readonly pluginId: string; readonly prefix: string },
-): readonly Message[] {
-  const messages: Message[] = [];
-  for (const [index, input] of inputs.entries()) {
-    const message = toMessage(input, `m_${turn.turnId}.${prefix}.${index}`, { kind: "plugin", pluginId: pluginId as PluginId, transient: false });
-    if (message.role === "user" || message.role === "system") messages.push(message);
-    else turn.log.issues.push({ kind: "plugin", code: "message_role_dropped", pluginId, message: `plugin ${pluginId}: expected a message of role user or system, found ${message.role}` });
-  }
-  return messages;
+  return { messages, events, ...(abort === undefined ? {} : { abort }) };
 }

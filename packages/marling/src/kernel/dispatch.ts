@@ -1,19 +1,25 @@
 // Dispatch: the one way in which any tool is called.
 //   DP1  every call, whatever asked for it, passes the same steps: catalog, contract, hooks, validation, approval,
 //        prepare, attempts, hooks, projection.
-//   DP2  the calls of one list are prepared one after the other, then run at once; results are in call order.
+//   DP2  the calls of one list are prepared one after the other, then run at once; results are in call order, and so is
+//        what calls leave behind for the turn.
 //   DP3  each call has exactly one start and one finish event, those that end in preparation included.
+//   DP4  a call that is given up after a cancellation may go on, but nothing of it counts any more.
 
 import { messageOf } from "../base/errors.ts";
 import type { CompletedCall, ModelToolReturn, PendingCall } from "../model/tool-call.ts";
-import { type ToolCallRecord, type ToolOutput, toolCancelled } from "../model/tool-output.ts";
-import { runConcurrently } from "../tool/dispatch.ts";
+import { type ToolCallRecord, type ToolOutput, toolCancelled, toolFailure } from "../model/tool-output.ts";
+import { decodeAppendNodes } from "../session/append-node.ts";
 import type { ExecutionGrant } from "../tool/contract.ts";
-import { type PreparedDispatch, prepareCall, settled } from "./prepare-call.ts";
-import { runCall } from "./tool-attempt.ts";
-import type { TurnRun } from "./turn-run.ts";
+import { runConcurrently } from "../tool/dispatch.ts";
+import { type PreparedDispatch, prepareCall, type ReadyCall, settled } from "./prepare-call.ts";
+import { type CallResult, runCall } from "./tool-attempt.ts";
+import { joinScope, performEffect, scopeOf, type TurnRun } from "./turn-run.ts";
 
-/** Who may ask for a call. A new path does not compile without a line here and a test that walks it. */
+/**
+ * Who may ask for a call. A new path does not compile without a line here and a test that walks it. `batch` is a tool
+ * like any other, and a grant is what a tool or code may put beside a call: neither is a path of its own.
+ */
 export const DISPATCH_PATHS = {
   model: "the calls of one model response",
   tool: "a tool that calls other tools: batch, and any tool through ctx.callTools",
@@ -30,72 +36,132 @@ export interface DispatchOptions {
 /** A call with what authorises it, when that is not the catalog. */
 export type DispatchCall = PendingCall & { readonly grant?: ExecutionGrant };
 
-export async function dispatchCalls(turn: TurnRun, calls: readonly DispatchCall[], options: DispatchOptions): Promise<readonly CompletedCall[]> {
-  const prepared: PreparedDispatch[] = [];
-  for (const call of calls) prepared.push(await prepareOne(turn, call, options));
-  const { clock, toolConcurrency } = turn.session.parts;
-  const abandoned = new Set<PreparedDispatch>();
-  const run = async (one: PreparedDispatch): Promise<CompletedCall | undefined> => {
-    const result = await timed(turn, one, options);
-    return abandoned.has(one) ? undefined : finish(turn, one, { ...result, options });
-  };
-  const results = await runConcurrently(prepared, run, {
-    cap: toolConcurrency,
-    signal: turn.control.signal,
-    clock,
-    isSerial: (one) => one.kind === "ready" && one.manifest.execution === "serial",
-    cancelled: (one) => void abandoned.add(one),
-  });
-  const done = await Promise.all(prepared.map((one, index) => results[index] ?? finish(turn, one, { ...CANCELLED, options })));
-  if (options.parentCallId === undefined) turn.log.toolCalls.push(...done.map(recordOf));
+/** One call on its way. */
+interface DispatchRun<Prepared extends PreparedDispatch = PreparedDispatch> {
+  readonly prepared: Prepared;
+  readonly scope: TurnRun;
+  /** How far it was when it was given up, if it was. */
+  abandoned: "running" | "waiting" | undefined;
+  completed: CompletedCall | undefined;
+}
+
+export async function dispatchCalls(
+  turn: TurnRun,
+  calls: readonly DispatchCall[],
+  options: DispatchOptions,
+): Promise<readonly CompletedCall[]> {
+  const runs: DispatchRun[] = [];
+  for (const call of calls) runs.push(await begin(turn, call, options));
+  await Promise.all([runReady(turn, runs.filter(isReady), options), ...runs.map((run) => finishSettled(run, options))]);
+  const done = runs.flatMap(({ completed }) => completed ?? []);
+  for (const { scope } of runs) joinScope(turn, scope);
+  // Calls that a tool makes are its own affair; those of code are in the result of its cell.
+  if (options.path === "model") turn.log.toolCalls.push(...done.map(recordOf));
   return done;
 }
 
-async function prepareOne(turn: TurnRun, call: DispatchCall, options: DispatchOptions): Promise<PreparedDispatch> {
-  const parent = options.parentCallId === undefined ? {} : { parentCallId: options.parentCallId };
+async function begin(turn: TurnRun, call: DispatchCall, options: DispatchOptions): Promise<DispatchRun> {
+  const scope = scopeOf(turn);
   const prepared = turn.control.isCancelled
     ? settled(call, toolCancelled("The turn was cancelled before the call."))
-    : await prepareCall(turn, call);
-  turn.emit({ kind: "tool_started", callId: call.callId, name: call.name, args: prepared.args, ...parent });
-  return prepared;
+    : await prepareCall(scope, call, options);
+  const { callId, name, args } = prepared.call;
+  turn.emit({ kind: "tool_started", callId, name, args, ...parentOf(options) });
+  return { prepared, scope, abandoned: undefined, completed: undefined };
 }
 
-interface TimedOutput {
-  readonly output: ToolOutput;
-  readonly durationMs: number;
+function isReady(run: DispatchRun): run is DispatchRun<ReadyCall> {
+  return run.prepared.kind === "ready";
 }
 
-/** A call that was told to stop and did not answer in time may still take effect. */
-const CANCELLED: TimedOutput = { output: toolCancelled("The call was cancelled; it may have taken effect."), durationMs: 0 };
-
-async function timed(turn: TurnRun, prepared: PreparedDispatch, options: DispatchOptions): Promise<TimedOutput> {
-  if (prepared.kind === "settled") return { output: prepared.output, durationMs: 0 };
-  const { clock } = turn.session.parts;
-  const startedAt = clock.monotonic();
-  const output = await runCall(turn, prepared, options);
-  return { output, durationMs: Math.round(clock.monotonic() - startedAt) };
+async function runReady(turn: TurnRun, runs: readonly DispatchRun<ReadyCall>[], options: DispatchOptions): Promise<void> {
+  const { clock, toolConcurrency } = turn.session.parts;
+  await runConcurrently(runs, (run) => runToEnd(run, options), {
+    cap: toolConcurrency,
+    signal: turn.control.signal,
+    clock,
+    isSerial: ({ prepared }) => prepared.manifest.execution === "serial",
+    cancelled: (run, phase) => {
+      run.abandoned = phase;
+    },
+  });
+  for (const run of runs) if (run.abandoned !== undefined) await finishAbandoned(turn, run, options);
 }
 
-async function finish(turn: TurnRun, prepared: PreparedDispatch, { output, durationMs, options }: TimedOutput & { readonly options: DispatchOptions }): Promise<CompletedCall> {
-  const { call, args } = prepared;
-  const parent = options.parentCallId === undefined ? {} : { parentCallId: options.parentCallId };
-  const modelReturn = await project(turn, prepared, { output, durationMs });
-  const completed: CompletedCall = { callId: call.callId, name: call.name, args, output, modelReturn, durationMs };
-  turn.emit({ kind: "tool_finished", record: recordOf(completed), ...parent });
-  return completed;
+async function runToEnd(run: DispatchRun<ReadyCall>, options: DispatchOptions): Promise<void> {
+  const { callId } = run.prepared.call;
+  const result = await runCall(run.scope, run.prepared, {
+    round: options.round,
+    isAbandoned: () => run.abandoned !== undefined,
+    callTools: (scope, calls) => dispatchCalls(scope, calls, { path: "tool", round: options.round, parentCallId: callId }),
+  });
+  const completed = await conclude(run.scope, run.prepared, { ...result, round: options.round });
+  if (run.abandoned === undefined) finish(run, completed, options);
+}
+
+async function finishSettled(run: DispatchRun, options: DispatchOptions): Promise<void> {
+  const { prepared, scope } = run;
+  if (prepared.kind !== "settled") return;
+  finish(run, await conclude(scope, prepared, { output: prepared.output, durationMs: 0, round: options.round }), options);
+}
+
+/** Answers for a call that was told to stop and gave no answer in time. What it left behind so far is dropped. */
+async function finishAbandoned(turn: TurnRun, run: DispatchRun<ReadyCall>, options: DispatchOptions): Promise<void> {
+  const isBegun = run.abandoned === "running";
+  const output = toolCancelled(isBegun ? "The call was cancelled; it may have taken effect." : "The call was cancelled before it began.");
+  const scope = scopeOf(turn);
+  finish(run, await conclude(scope, run.prepared, { output, durationMs: 0, round: options.round }), options);
+  Object.assign(run, { scope });
+}
+
+function finish(run: DispatchRun, completed: CompletedCall, options: DispatchOptions): void {
+  run.completed = completed;
+  run.scope.emit({ kind: "tool_finished", record: recordOf(completed), ...parentOf(options) });
+}
+
+/** A result as the turn takes it, with what the model is shown of it. */
+async function conclude(
+  turn: TurnRun,
+  { call }: PreparedDispatch,
+  result: CallResult & { readonly round: number },
+): Promise<CompletedCall> {
+  const { callId, name, args } = call;
+  const { durationMs, round } = result;
+  const output = checkControl(result.output);
+  const modelReturn = await project(turn, { callId, name, args, output, durationMs }, round);
+  return { callId, name, args, output, modelReturn, durationMs };
+}
+
+/** A switch to a frame that could not be opened is a failed call, so that it does not fail the commit of the turn. */
+function checkControl(output: ToolOutput): ToolOutput {
+  if (output.control?.kind !== "switch_frame") return output;
+  try {
+    decodeAppendNodes(output.control.nodes, "switchFrame.nodes");
+    return output;
+  } catch (thrown) {
+    return toolFailure({ code: "invalid_tool_output", class: "internal", message: messageOf(thrown) });
+  }
 }
 
 /** What the model is shown; a projector that fails is shown as its error, and the call stands. */
-async function project(turn: TurnRun, { call, args }: PreparedDispatch, { output, durationMs }: TimedOutput): Promise<ModelToolReturn> {
+async function project(turn: TurnRun, record: ToolCallRecord, round: number): Promise<ModelToolReturn> {
   const { plugins, id } = turn.session;
-  const { callId, name } = call;
-  try {
-    return await plugins.projectToolResult({ sessionId: id, callId, toolName: name, args, output, durationMs });
-  } catch (thrown) {
-    return { callId, toolName: name, parts: [{ kind: "text", text: messageOf(thrown) }] };
-  }
+  const { name: toolName, ...shown } = record;
+  const ask = async (): Promise<ModelToolReturn> => {
+    try {
+      return await plugins.projectToolResult({ sessionId: id, toolName, ...shown });
+    } catch (thrown) {
+      return { callId: record.callId, toolName, parts: [{ kind: "text", text: messageOf(thrown) }] };
+    }
+  };
+  if (plugins.slotOwner("tool_results.projector") === undefined) return ask();
+  return performEffect(turn, { key: `${round}.project.${record.callId}`, kind: "hook_phase" }, ask);
 }
 
 function recordOf({ callId, name, args, output, durationMs }: CompletedCall): ToolCallRecord {
   return { callId, name, args, output, durationMs };
+}
+
+function parentOf({ parentCallId }: DispatchOptions): { readonly parentCallId?: string } {
+  return parentCallId === undefined ? {} : { parentCallId };
 }

@@ -1,8 +1,8 @@
 // Drive: the loop between the machine, which decides, and the effects, which are performed.
 
 import type { MachineOutcome, TurnRecord } from "../turn/effect.ts";
-import { type Step, begin, resume, stop } from "../turn/step.ts";
 import type { ProtocolDriver } from "../turn/protocol.ts";
+import { begin, resume, type Step, stop } from "../turn/step.ts";
 import { modelOf } from "./model-binding.ts";
 import { perform } from "./perform.ts";
 import type { PreparedTurn } from "./prepare.ts";
@@ -20,9 +20,15 @@ export async function drive(turn: TurnRun, prepared: PreparedTurn): Promise<Driv
   let step = tell(turn, first(turn, prepared, driver));
   while (step.kind === "effect") {
     const { state, effect } = step;
-    step = tell(turn, endedFromOutside(turn, step) ?? resume(state, await perform(turn, effect, state.records), driver));
+    step = tell(
+      turn,
+      endedFromOutside(turn, step) ?? resume(state, await perform(turn, effect, state.records), driver),
+    );
   }
-  return { records: step.state.records, outcome: turn.control.isCancelled ? turn.control.outcome() : step.outcome };
+  return {
+    records: step.state.records,
+    outcome: turn.control.isCancelled ? turn.control.outcome() : step.outcome,
+  };
 }
 
 function first(turn: TurnRun, prepared: PreparedTurn, driver: ProtocolDriver): Step {
@@ -30,7 +36,7 @@ function first(turn: TurnRun, prepared: PreparedTurn, driver: ProtocolDriver): S
   const { contextWindow } = modelOf(session);
   const before = turn.shown.at(-2);
   const plan = {
-    turnId: turn.turnId,
+    turnId: turn.scope,
     maxRounds: session.policy.maxTurns,
     syncsEnvironment: session.turnPreamble().syncsEnvironment,
     records: prepared.records,

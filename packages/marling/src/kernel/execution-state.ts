@@ -1,18 +1,25 @@
-// The code executor's own state, kept per frame by content address. It is asked for only when the executor says it moved.
+// The code executor's own state, kept per frame by content address. It is asked for only when the executor says it
+// moved, and never in the middle of a cell.
 
 import { messageOf } from "../base/errors.ts";
 import { type SessionGraph, updateFrames } from "../session/graph.ts";
 import type { SessionComponents } from "../store/contract.ts";
 import type { ResidentSession } from "./resident-session.ts";
+import { callSlot } from "./slot-call.ts";
 
-export async function saveExecutionState(session: ResidentSession, graph: SessionGraph): Promise<{ readonly graph: SessionGraph; readonly components: SessionComponents }> {
+/** The graph with a reference to what the executor's state is now; a state of nothing clears the reference. */
+export async function saveExecutionState(
+  session: ResidentSession,
+  graph: SessionGraph,
+): Promise<{ readonly graph: SessionGraph; readonly components: SessionComponents }> {
   const { codeExecutor } = session.plugins;
-  if (codeExecutor?.executionStateDirty?.() !== true) return { graph, components: {} };
+  const unchanged = { graph, components: {} };
+  if (session.runningCells > 0 || codeExecutor?.executionStateDirty?.() !== true) return unchanged;
   const bytes = await snapshotOf(session);
-  if (bytes === "failed") return { graph, components: {} };
+  if (bytes === "failed") return unchanged;
   const ref = bytes === undefined ? undefined : await session.parts.store.blobs.put(bytes);
   const next = updateFrames(graph, (frame) => {
-    if (frame.id !== graph.currentFrameId) return frame;
+    if (frame.id !== graph.currentFrameId || frame.executionState === ref) return frame;
     const { executionState: _, ...rest } = frame;
     return ref === undefined ? rest : { ...rest, executionState: ref };
   });
@@ -25,7 +32,8 @@ async function snapshotOf(session: ResidentSession): Promise<Uint8Array | undefi
   try {
     return await codeExecutor?.snapshotExecutionState?.({ sessionId: session.id });
   } catch (thrown) {
-    await session.services.emitTrace({ name: "execution_state.snapshot_failed", payload: { message: messageOf(thrown) } });
+    const payload = { message: messageOf(thrown) };
+    await session.services.emitTrace({ name: "execution_state.snapshot_failed", payload });
     return "failed";
   }
 }
@@ -36,5 +44,7 @@ export async function restoreExecutionState(session: ResidentSession): Promise<v
   const ref = session.frame.executionState;
   if (codeExecutor?.restoreExecutionState === undefined || ref === undefined) return;
   const data = await session.parts.store.blobs.get(ref);
-  if (data !== undefined) await codeExecutor.restoreExecutionState({ sessionId: session.id }, data);
+  if (data === undefined) return;
+  const site = { slot: "execution.code_executor", callback: "restoreExecutionState" } as const;
+  await callSlot(session, site, () => codeExecutor.restoreExecutionState?.({ sessionId: session.id }, data));
 }

@@ -1,48 +1,56 @@
 // Finalize: the hooks after the turn, before its commit.
 
-import type { Message } from "../model/message.ts";
 import { textOf } from "../model/message.ts";
 import type { PluginEvent, TurnOutcome } from "../model/turn.ts";
-import { NO_USAGE, addUsage } from "../model/usage.ts";
+import { addUsage, NO_USAGE } from "../model/usage.ts";
 import type { TurnSummary } from "../plugin/hook-context.ts";
 import type { PluginOwned } from "../plugin/hook-runner.ts";
 import type { TurnRecord } from "../turn/effect.ts";
+import { runPhase } from "./directive.ts";
 import type { DrivenTurn } from "./drive.ts";
-import { applyDirectives } from "./directive.ts";
-import { reportIssues } from "./lifecycle.ts";
-import { type TurnRun, performEffect } from "./turn-run.ts";
+import { recordsOf } from "./hook-messages.ts";
+import { tellTurn } from "./lifecycle.ts";
+import type { TurnRun } from "./turn-run.ts";
 
 export interface FinalizedTurn extends DrivenTurn {
   /** Told to watchers after the commit. */
   readonly events: readonly PluginOwned<PluginEvent>[];
 }
 
+/** What hooks after tool calls left behind is kept, then the hooks after the turn add to it. */
 export async function finalize(turn: TurnRun, driven: DrivenTurn): Promise<FinalizedTurn> {
-  const leftover: readonly TurnRecord[] = turn.buffer.splice(0).map((message: Message) => ({ kind: "message", message }));
-  const records = [...driven.records, ...leftover];
-  const { plugins, id } = turn.session;
-  if (!plugins.hasAfterTurnHooks) {
-    await tellFinalized(turn, { ...driven, records });
-    return { ...driven, records, events: [] };
-  }
-  const summary = summarize(turn, { ...driven, records });
-  const owned = await performEffect(turn, { key: "finalize.hook.turn_after", kind: "hook_phase" }, async () =>
-    plugins.afterTurn({ sessionId: id, turn: summary, host: turn.session.host("turnResult") }, turn.session.parts.probe),
-  );
-  const { messages, events } = await applyDirectives(turn, owned, { phase: "after_turn", prefix: "after_turn" });
-  const final = { ...driven, records: [...records, ...messages.map((message): TurnRecord => ({ kind: "message", message }))] };
-  await tellFinalized(turn, final);
+  const leftover = recordsOf(turn.buffer.splice(0));
+  const ended = leftover.length === 0 ? driven : { ...driven, records: [...driven.records, ...leftover] };
+  const { added, events } = await askHooks(turn, ended);
+  const final = added.length === 0 ? ended : { ...ended, records: [...ended.records, ...added] };
+  await tellTurn(turn, () => ({
+    kind: "turn_finalized",
+    sessionId: turn.session.id,
+    turn: summarize(turn, final),
+  }));
   return { ...final, events };
 }
 
-async function tellFinalized(turn: TurnRun, driven: DrivenTurn): Promise<void> {
-  const { plugins, id } = turn.session;
-  if (!plugins.hasRuntimeEventHooks) return;
-  const issues = await plugins.emitRuntimeEvent({ kind: "turn_finalized", sessionId: id, turn: summarize(turn, driven) }, turn.session.parts.probe);
-  reportIssues(turn, issues);
+async function askHooks(
+  turn: TurnRun,
+  ended: DrivenTurn,
+): Promise<{ readonly added: readonly TurnRecord[]; readonly events: FinalizedTurn["events"] }> {
+  const { session } = turn;
+  const { plugins, id } = session;
+  if (!plugins.hasAfterTurnHooks) return { added: [], events: [] };
+  const { messages, events } = await runPhase(turn, {
+    phase: "after_turn",
+    effect: { key: "finalize.hook.turn_after", kind: "hook_phase" },
+    ask: () =>
+      plugins.afterTurn(
+        { sessionId: id, turn: summarize(turn, ended), host: session.host("turnResult") },
+        session.parts.probe,
+      ),
+  });
+  return { added: recordsOf(messages), events };
 }
 
-export function summarize(turn: TurnRun, { outcome, records }: DrivenTurn): TurnSummary {
+function summarize(turn: TurnRun, { outcome, records }: DrivenTurn): TurnSummary {
   const { toolCalls, modelCalls, issues } = turn.log;
   return Object.freeze({
     turnId: turn.turnId,
@@ -56,7 +64,7 @@ export function summarize(turn: TurnRun, { outcome, records }: DrivenTurn): Turn
 }
 
 /** A switch of frames is not an end; until the turn has gone on, it has finished its part with no text. */
-export function visibleOutcome(outcome: DrivenTurn["outcome"]): TurnOutcome {
+function visibleOutcome(outcome: DrivenTurn["outcome"]): TurnOutcome {
   return outcome.kind === "switch_frame" ? { kind: "finished", by: "tool", text: "" } : outcome;
 }
 

@@ -7,8 +7,17 @@ export function modelOf(session: ResidentSession, name: string = session.policy.
   const binding = session.parts.models.get(name);
   if (binding !== undefined) return binding;
   const known = [...session.parts.models.keys()];
-  if (known.length === 0) throw new MarlingError("provider_unconfigured", `session ${session.id}: expected a model, found that the runtime has none`, { details: { sessionId: session.id } });
-  throw new MarlingError("provider_unavailable", `session ${session.id}: expected one of the runtime's models (${known.join(", ")}), found ${name}`, {
-    details: { sessionId: session.id, providerId: name },
-  });
+  if (known.length === 0)
+    throw new MarlingError(
+      "provider_unconfigured",
+      `session ${session.id}: expected a model, found that the runtime has none`,
+      { details: { sessionId: session.id } },
+    );
+  throw new MarlingError(
+    "provider_unavailable",
+    `session ${session.id}: expected one of the runtime's models (${known.join(", ")}), found ${name}`,
+    {
+      details: { sessionId: session.id, providerId: name },
+    },
+  );
 }

@@ -1,21 +1,33 @@
 // One model call of a round: asked, streamed, tried again by decision, and handed to the machine as an outcome.
+//   MC1  the stream-finished hooks are told once how a call ended, and once for each attempt that was given up before.
+//   MC2  every attempt leaves a record with what it used, those included that failed, were reset or broken by a hook.
 
-import { messageOf } from "../base/errors.ts";
+import { MarlingError, messageOf } from "../base/errors.ts";
+import { unreachable } from "../base/unreachable.ts";
 import type { ModelRequest } from "../llm/contract.ts";
-import type { ModelFailure, ModelOutcome, ModelResponse, ResponsePart } from "../model/model-response.ts";
+import type { ModelOutcome, ModelResponse, ResponsePart } from "../model/model-response.ts";
 import { visibleTexts } from "../model/model-response.ts";
 import type { ModelCallRecord } from "../model/turn.ts";
-import { NO_USAGE, isNoUsage } from "../model/usage.ts";
+import { NO_USAGE } from "../model/usage.ts";
 import type { StreamFinishReason } from "../plugin/hook-context.ts";
 import type { ModelCallResult, TurnEffect, TurnRecord } from "../turn/effect.ts";
+import { finishStream } from "./finish-stream.ts";
 import { modelOf } from "./model-binding.ts";
-import { type RetryPlan, decideOnFailure } from "./model-error.ts";
+import { decideOnFailure, FIRST_ATTEMPT, type RetryPlan } from "./model-error.ts";
 import { buildRequest, patchRequest } from "./model-request.ts";
-import { ModelStream } from "./model-stream.ts";
+import { ModelStream, type StreamEnd } from "./model-stream.ts";
 import type { ModelBinding } from "./parts.ts";
-import { type TurnRun, emitPluginEvents, performEffect, viewOf } from "./turn-run.ts";
+import { callSlot, callSlotNow } from "./slot-call.ts";
+import { emitPluginEvents, performEffect, type TurnRun, viewOf } from "./turn-run.ts";
 
 type ModelEffect = Extract<TurnEffect, { kind: "model_call" }>;
+
+interface ModelCall {
+  readonly round: number;
+  readonly records: readonly TurnRecord[];
+  /** What its attempts came to, oldest first. */
+  readonly made: ModelCallRecord[];
+}
 
 interface Attempt {
   readonly number: number;
@@ -24,51 +36,101 @@ interface Attempt {
   readonly request: ModelRequest;
 }
 
-export async function performModelCall(turn: TurnRun, effect: ModelEffect, records: readonly TurnRecord[]): Promise<ModelCallResult> {
-  const recorded = await performEffect(turn, effect, async () => {
-    const calls: ModelCallRecord[] = [];
-    const result = await callModel(turn, { round: effect.round, records }, calls);
-    return { result, calls };
-  });
-  turn.log.modelCalls.push(...recorded.calls);
-  return recorded.result;
+/** What a call or an attempt came to. Without a reason no stream was begun, or its end is not decided yet. */
+interface Ended<Result extends ModelCallResult = ModelCallResult> {
+  readonly result: Result;
+  readonly reason?: Exclude<StreamFinishReason, "attempt_reset">;
 }
 
-async function callModel(turn: TurnRun, ask: { readonly round: number; readonly records: readonly TurnRecord[] }, calls: ModelCallRecord[]): Promise<ModelCallResult> {
-  const { round, records } = ask;
-  let plan: RetryPlan = { model: turn.session.policy.model };
+export async function performModelCall(
+  turn: TurnRun,
+  effect: ModelEffect,
+  records: readonly TurnRecord[],
+): Promise<ModelCallResult> {
+  const made: ModelCallRecord[] = [];
+  try {
+    const recorded = await performEffect(turn, effect, async () => {
+      const result = await callModel(turn, { round: effect.round, records, made });
+      return { result, calls: made };
+    });
+    turn.log.modelCalls.push(...recorded.calls);
+    return recorded.result;
+  } catch (thrown) {
+    turn.log.modelCalls.push(...made); // What was paid for stays in the report, whatever ended the turn.
+    throw thrown;
+  }
+}
+
+async function callModel(turn: TurnRun, call: ModelCall): Promise<ModelCallResult> {
+  try {
+    const { result, reason } = await tryModels(turn, call);
+    if (reason !== undefined) await finishStream(turn, reason);
+    return result;
+  } catch (thrown) {
+    if (call.made.length > 0) await finishStream(turn, "provider_error");
+    throw thrown;
+  }
+}
+
+async function tryModels(turn: TurnRun, call: ModelCall): Promise<Ended> {
+  const { round, records } = call;
+  let plan: RetryPlan = { ...FIRST_ATTEMPT, model: turn.session.policy.model };
   for (let number = 1; ; number += 1) {
     const binding = modelOf(turn.session, plan.model);
     const request = buildRequest(turn, records, { binding, round });
     const elsewhere = number === 1 ? await beforeCall(turn, request, records) : undefined;
-    if (elsewhere !== undefined) return elsewhere;
+    if (elsewhere !== undefined) return { result: elsewhere };
     const patched = await applyRequestHooks(turn, request, round);
-    const outcome = await attempt(turn, { number, round, binding, request: patched }, calls);
-    if (outcome.kind === "response") return outcome;
-    const next = await decideOnFailure(turn, { failure: outcome.failure, attempt: number, round, model: plan.model, records });
-    await finishStream(turn, next === undefined ? "provider_error" : "attempt_reset");
-    if (next === undefined) return outcome;
-    turn.emit({ kind: "attempt_reset", round, attempt: number, reason: outcome.failure.message, retryAfterMs: next.waitMs });
-    if (!(await pause(turn, next.waitMs))) return cancelledCall();
+    if (turn.control.isCancelled) return cancelledCall(number);
+    const ended = await attempt(turn, { number, round, binding, request: patched }, call.made);
+    if (ended.result.kind !== "failure") return ended;
+    const { failure } = ended.result;
+    const next = await decideOnFailure(turn, { failure, attempt: number, round, plan, records });
+    if (next === undefined)
+      return { ...ended, reason: failure.kind === "cancelled" ? "cancelled" : "provider_error" };
+    await finishStream(turn, "attempt_reset");
+    turn.emit({
+      kind: "attempt_reset",
+      round,
+      attempt: number,
+      reason: failure.message,
+      retryAfterMs: next.waitMs,
+    });
+    if (!(await pause(turn, next.waitMs))) return cancelledCall(number + 1);
     plan = next;
   }
 }
 
-async function beforeCall(turn: TurnRun, request: ModelRequest, records: readonly TurnRecord[]): Promise<ModelCallResult | undefined> {
+/** Lets the protocol go elsewhere instead. Once per call: another attempt is the same call. */
+async function beforeCall(
+  turn: TurnRun,
+  request: ModelRequest,
+  records: readonly TurnRecord[],
+): Promise<ModelCallResult | undefined> {
   const { session } = turn;
   const { protocolSession } = session.plugins;
   if (protocolSession.beforeLlmCall === undefined) return undefined;
-  const action = await protocolSession.beforeLlmCall(
-    {
-      sessionId: session.id,
-      sessions: session.services,
-      sessionGraph: session.services,
-      state: viewOf(turn, records),
-      latestPromptUsage: session.state.lastPromptUsage,
-    },
-    request,
-  );
+  const context = {
+    sessionId: session.id,
+    sessions: session.services,
+    sessionGraph: session.services,
+    state: viewOf(turn, records),
+    latestPromptUsage: latestUsage(turn),
+  };
+  const site = {
+    slot: "protocol.session",
+    callback: "beforeLlmCall",
+    code: "before_llm_call_failed",
+  } as const;
+  const action = await callSlot(session, site, () => protocolSession.beforeLlmCall?.(context, request));
   return action === undefined ? undefined : { kind: "switch_frame", key: action.key, task: action.task };
+}
+
+/** What the latest call that came to an end was sent, in this turn or before it. */
+function latestUsage({ log, session }: TurnRun): ModelCallRecord["usage"] | undefined {
+  return (
+    log.modelCalls.findLast(({ outcome }) => outcome === "completed")?.usage ?? session.state.lastPromptUsage
+  );
 }
 
 async function applyRequestHooks(turn: TurnRun, request: ModelRequest, round: number): Promise<ModelRequest> {
@@ -77,113 +139,145 @@ async function applyRequestHooks(turn: TurnRun, request: ModelRequest, round: nu
   return plugins.transformModelRequest({ sessionId: id, round, request }, patchRequest);
 }
 
-async function attempt(turn: TurnRun, ask: Attempt, calls: ModelCallRecord[]): Promise<ModelOutcome> {
+async function attempt(turn: TurnRun, ask: Attempt, made: ModelCallRecord[]): Promise<Ended<ModelOutcome>> {
   const { round, binding, number } = ask;
-  const stream = new ModelStream(turn, round);
-  const resets: Promise<void>[] = [];
-  stream.onReset = (reason, retryAfterMs) => {
-    turn.emit({ kind: "attempt_reset", round, attempt: number, reason, retryAfterMs });
-    resets.push(finishStream(turn, "attempt_reset"));
+  const common = { round, attempt: number, model: binding.name };
+  const stream = new ModelStream(turn, {
+    round,
+    onReset: ({ reason, retryAfterMs }, usage = NO_USAGE) => {
+      made.push({ ...common, outcome: "failed", code: "attempt_reset", message: reason, usage });
+      turn.emit({ kind: "attempt_reset", round, attempt: number, reason, retryAfterMs });
+    },
+  });
+  const finish = (how: Omit<ModelCallRecord, keyof typeof common | "usage">): void => {
+    const record = { ...common, ...how, usage: stream.usage ?? NO_USAGE };
+    made.push(record);
+    turn.emit({ kind: "model_call", phase: "finished", round, record });
   };
   turn.emit({ kind: "model_call", phase: "started", round, model: binding.name });
-  const call = binding.port.call(ask.request, { sink: stream.sink, signal: stream.signal }).catch(brokenPort);
-  const settled = await stream.settle(call);
-  await Promise.all(resets);
-  const outcome = await conclude(turn, stream, settled);
-  const record = recordOf(ask, outcome, { isAborted: settled === "aborted" });
-  calls.push(record);
-  turn.emit({ kind: "model_call", phase: "finished", round, record });
-  return outcome;
+  try {
+    const end = await stream.settle(callPort(ask, stream));
+    const ended = await conclude(turn, stream, end);
+    finish(howItEnded(ended));
+    return ended;
+  } catch (thrown) {
+    const code = MarlingError.is(thrown) ? thrown.code : "runtime_error";
+    finish({ outcome: "failed", code, message: messageOf(thrown) });
+    throw thrown;
+  }
 }
 
-/** What the attempt came to, after the stream-finished and response hooks. */
-async function conclude(turn: TurnRun, stream: ModelStream, settled: ModelOutcome | "aborted"): Promise<ModelOutcome> {
-  if (turn.control.isCancelled) {
-    await finishStream(turn, "cancelled");
-    return { kind: "response", response: { ...spoken(stream), finish: "cancelled" } };
+/** Calls the port. One that throws or answers nonsense, in spite of its contract, is a failed call. */
+async function callPort({ binding, request }: Attempt, { sink, signal }: ModelStream): Promise<ModelOutcome> {
+  try {
+    const outcome = await binding.port.call(request, { sink, signal });
+    if (outcome?.kind === "response" || outcome?.kind === "failure") return outcome;
+    return brokenPort(
+      "model_port_returned_nonsense",
+      `model ${binding.name}: expected a response or a failure, found neither`,
+    );
+  } catch (thrown) {
+    return brokenPort("model_port_threw", `model ${binding.name}: the port threw: ${messageOf(thrown)}`);
   }
-  if (settled === "aborted") {
-    const outcome = await transformResponse(turn, spoken(stream));
-    await finishStream(turn, "aborted");
-    return outcome;
+}
+
+function brokenPort(code: string, message: string): ModelOutcome {
+  return { kind: "failure", failure: { kind: "unknown", code, message, retryable: false } };
+}
+
+/** What the attempt came to, after the response hooks. */
+async function conclude(turn: TurnRun, stream: ModelStream, end: StreamEnd): Promise<Ended<ModelOutcome>> {
+  switch (end.kind) {
+    case "cancelled":
+      return {
+        result: { kind: "response", response: { ...spoken(stream), finish: "cancelled" } },
+        reason: "cancelled",
+      };
+    case "aborted":
+      return { result: await transformResponse(turn, spoken(stream)), reason: "aborted" };
+    case "failure":
+      return { result: { ...end, failure: { ...end.failure, usage: stream.usage ?? NO_USAGE } } };
+    case "response": {
+      const response = await transformResponse(turn, asSeen(end.response, stream));
+      if (!stream.hasText) showProse(turn, response.response, stream.round);
+      return { result: response, reason: "complete" };
+    }
+    default:
+      return unreachable(end);
   }
-  if (settled.kind === "failure") return settled;
-  const outcome = await transformResponse(turn, asSeen(settled.response, stream));
-  if (!stream.hasStreamed) showProse(turn, outcome, stream);
-  await finishStream(turn, "complete");
-  return outcome;
 }
 
 /** What was said before the stream ended early. */
 function spoken(stream: ModelStream): ModelResponse {
-  const parts = stream.hasStreamed ? [{ kind: "text", text: stream.text } as const] : [];
-  return { parts, usage: stream.usage ?? NO_USAGE, finish: "stop" };
+  const { text, usage = NO_USAGE } = stream;
+  return { parts: text === "" ? [] : [{ kind: "text", text }], usage, finish: "stop" };
 }
 
-/** The response with the text that watchers saw, and with streamed usage where the final one is empty. */
+/** The response with the text that watchers saw, where hooks made another text of it. */
 function asSeen(response: ModelResponse, stream: ModelStream): ModelResponse {
-  const usage = isNoUsage(response.usage) && stream.usage !== undefined ? stream.usage : response.usage;
-  if (!stream.isHooked || !stream.hasStreamed) return usage === response.usage ? response : { ...response, usage };
-  const first = response.parts.findIndex((part) => part.kind === "text");
-  const parts = response.parts.flatMap((part, index): readonly ResponsePart[] => {
-    if (part.kind !== "text") return [part];
-    return index === first ? [{ ...part, text: stream.text }] : [];
-  });
-  return { ...response, usage, parts: first < 0 ? [{ kind: "text", text: stream.text }, ...parts] : parts };
+  const { text, usage = response.usage } = stream;
+  const said = response.parts.filter((part) => part.kind === "text");
+  const isAsSaid = !stream.isHooked || !stream.hasText || said.map((part) => part.text).join("") === text;
+  return { ...response, usage, parts: isAsSaid ? response.parts : withText(response.parts, text) };
 }
 
-async function transformResponse(turn: TurnRun, response: ModelResponse): Promise<ModelOutcome> {
+/** One text in the place of the first, or behind the reasoning when there was none. */
+function withText(parts: readonly ResponsePart[], text: string): readonly ResponsePart[] {
+  const first = parts.findIndex((part) => part.kind === "text");
+  const place = first >= 0 ? first : parts.filter((part) => part.kind === "reasoning").length;
+  const isOther = (part: ResponsePart): boolean => part.kind !== "text";
+  const shown: ResponsePart = { ...(first < 0 ? {} : parts[first]), kind: "text", text };
+  return [...parts.slice(0, place).filter(isOther), shown, ...parts.slice(place).filter(isOther)];
+}
+
+/** The response after its hooks. What was used is not theirs to change. */
+async function transformResponse(
+  turn: TurnRun,
+  response: ModelResponse,
+): Promise<Extract<ModelOutcome, { kind: "response" }>> {
   const { plugins, id } = turn.session;
+  if (!plugins.hasAssistantResponseHooks) return { kind: "response", response };
   const transforms = await plugins.transformAssistantResponse(id, response);
   for (const { pluginId, value } of transforms) emitPluginEvents(turn, pluginId, value.events ?? []);
-  return { kind: "response", response: transforms.at(-1)?.value.response ?? response };
+  const last = transforms.at(-1)?.value.response ?? response;
+  return { kind: "response", response: { ...last, usage: response.usage } };
 }
 
 /** Text that was not streamed is shown at once, through the prose projector. */
-function showProse(turn: TurnRun, outcome: ModelOutcome, stream: ModelStream): void {
-  if (outcome.kind === "failure") return;
-  const { proseProjector } = turn.session.plugins;
-  for (const text of visibleTexts(outcome.response)) {
-    const shown = proseProjector === undefined ? text : proseProjector(text);
-    if (shown !== "") turn.emit({ kind: "text_delta", round: stream.round, text: shown });
+function showProse(turn: TurnRun, response: ModelResponse, round: number): void {
+  const { session } = turn;
+  const { proseProjector } = session.plugins;
+  const site = { slot: "output.prose_projector", callback: "proseProjector", code: "hook_failed" } as const;
+  for (const said of visibleTexts(response)) {
+    const text = proseProjector === undefined ? said : callSlotNow(session, site, () => proseProjector(said));
+    if (text !== "") turn.emit({ kind: "text_delta", round, text });
   }
 }
 
-/** Tells the hooks that a stream is over. Their failures are reported; the call's result stands. */
-async function finishStream(turn: TurnRun, reason: StreamFinishReason): Promise<void> {
-  const { plugins, id } = turn.session;
-  if (!plugins.hasAssistantStreamFinishedHooks) return;
-  try {
-    await plugins.finishAssistantStream(id, reason);
-  } catch (thrown) {
-    const details = (thrown as { details?: { pluginId?: string } }).details;
-    const plugin = details?.pluginId === undefined ? {} : { pluginId: details.pluginId };
-    turn.log.issues.push({ kind: "plugin", code: "stream_finished_hook_failed", message: messageOf(thrown), hook: "output.stream_finished", ...plugin });
+function howItEnded({
+  result,
+  reason,
+}: Ended<ModelOutcome>): Pick<ModelCallRecord, "outcome" | "finish" | "code" | "message"> {
+  if (result.kind === "response") {
+    const outcome = reason === "aborted" || reason === "cancelled" ? reason : "completed";
+    return { outcome, finish: result.response.finish };
   }
-}
-
-function recordOf(ask: Attempt, outcome: ModelOutcome, { isAborted }: { readonly isAborted: boolean }): ModelCallRecord {
-  const { round, number, binding } = ask;
-  const common = { round, attempt: number, model: binding.name };
-  if (outcome.kind === "failure") {
-    const { kind, code = kind, message, usage = NO_USAGE } = outcome.failure;
-    return { ...common, outcome: kind === "cancelled" ? "cancelled" : "failed", code, message, usage };
-  }
-  const { finish, usage } = outcome.response;
-  const how = finish === "cancelled" ? "cancelled" : isAborted ? "aborted" : "completed";
-  return { ...common, outcome: how, finish, usage };
+  const { kind, code = kind, message } = result.failure;
+  return { outcome: kind === "cancelled" ? "cancelled" : "failed", code, message };
 }
 
 async function pause(turn: TurnRun, waitMs: number): Promise<boolean> {
-  if (waitMs > 0) await turn.session.parts.clock.sleep(waitMs, { signal: turn.control.signal }).catch(() => undefined);
+  if (waitMs > 0) {
+    const { signal } = turn.control;
+    await turn.session.parts.clock.sleep(waitMs, { signal }).catch((thrown: unknown) => {
+      if (!signal.aborted) throw thrown;
+    });
+  }
   return !turn.control.isCancelled;
 }
 
-function brokenPort(thrown: unknown): ModelOutcome {
-  const failure: ModelFailure = { kind: "unknown", code: "model_port_threw", message: messageOf(thrown), retryable: false };
-  return { kind: "failure", failure };
-}
-
-function cancelledCall(): ModelOutcome {
-  return { kind: "failure", failure: { kind: "cancelled", message: "the turn was cancelled", retryable: false } };
+/** The turn was cancelled before the attempt with this number began. */
+function cancelledCall(number: number): Ended {
+  const failure = { kind: "cancelled", message: "the turn was cancelled", retryable: false } as const;
+  return { result: { kind: "failure", failure }, ...(number === 1 ? {} : { reason: "cancelled" }) };
 }

@@ -7,13 +7,18 @@ import type { ModelRequestPatch } from "../plugin/hook-context.ts";
 import type { TurnRecord } from "../turn/effect.ts";
 import { projectMessage } from "../turn/project-messages.ts";
 import type { ModelBinding } from "./parts.ts";
-import { type TurnRun, messagesOf } from "./turn-run.ts";
+import { messagesOf, type TurnRun } from "./turn-run.ts";
 
 const projections = new WeakMap<Message, ModelMessage | null>();
 
-export function buildRequest(turn: TurnRun, records: readonly TurnRecord[], { binding, round }: { readonly binding: ModelBinding; readonly round: number }): ModelRequest {
+export function buildRequest(
+  turn: TurnRun,
+  records: readonly TurnRecord[],
+  { binding, round }: { readonly binding: ModelBinding; readonly round: number },
+): ModelRequest {
   const { session, environment } = turn;
-  const parameters: JsonObject = binding.maxOutputTokens === undefined ? {} : { maxOutputTokens: binding.maxOutputTokens };
+  const parameters: JsonObject =
+    binding.maxOutputTokens === undefined ? {} : { maxOutputTokens: binding.maxOutputTokens };
   return Object.freeze({
     model: binding.name,
     system: environment?.system ?? "",
@@ -23,7 +28,11 @@ export function buildRequest(turn: TurnRun, records: readonly TurnRecord[], { bi
     parameters,
     providerOptions: {},
     headers: {},
-    scope: { sessionId: session.id, frameId: session.frameId, requestId: `${session.id}:${turn.turnId}:${round}` },
+    scope: {
+      sessionId: session.id,
+      frameId: session.frameId,
+      requestId: `${session.id}:${turn.turnId}:${round}`,
+    },
     ...(turn.outputSchema === undefined ? {} : { outputSchema: turn.outputSchema }),
   });
 }

@@ -1,38 +1,56 @@
 // One attempt's stream: deltas go to the watchers, through the stream hooks when there are any.
-//   MS1  without stream hooks a delta costs its event; no promise, no hook lookup.
-//   MS2  with hooks, chunks pass them one after the other; what watchers saw is what is kept.
-//   MS3  a hook may end the stream: the text so far stands, and the attempt counts as a success.
+//   MS1  without hooks a delta costs its event: no promise, no queue.
+//   MS2  with hooks, parts are taken one after the other, resets included; what watchers saw is what is kept.
+//   MS3  a hook may end the stream: the text so far stands, and only usage is still waited for.
+//   MS4  a cancelled turn waits for no port, and after the attempt nothing is shown, whatever a port still sends.
 
-import { deferred } from "../base/deferred.ts";
+import { type Deferred, deferred } from "../base/deferred.ts";
 import { unreachable } from "../base/unreachable.ts";
 import type { ModelStreamPart } from "../llm/contract.ts";
-import type { TokenUsage } from "../model/usage.ts";
+import type { ModelOutcome } from "../model/model-response.ts";
+import { isNoUsage, type TokenUsage } from "../model/usage.ts";
 import type { AssistantStreamTransform } from "../plugin/hook-context.ts";
 import type { PluginOwned } from "../plugin/hook-runner.ts";
-import { type TurnRun, emitPluginEvents } from "./turn-run.ts";
+import { finishStream } from "./finish-stream.ts";
+import { emitPluginEvents, type TurnRun } from "./turn-run.ts";
 
 const TRAILING_USAGE_MS = 2_000;
 
+type ResetPart = Extract<ModelStreamPart, { kind: "attempt_reset" }>;
+
+export interface ModelStreamOptions {
+  readonly round: number;
+  /** Told when the port begins again, with what the attempt before it had used. */
+  onReset(part: ResetPart, usage: TokenUsage | undefined): void;
+}
+
+/** How an attempt ended: as the port says, by a hook, or by whoever cancelled the turn. */
+export type StreamEnd = ModelOutcome | { readonly kind: "aborted" } | { readonly kind: "cancelled" };
+
 export class ModelStream {
   readonly #turn: TurnRun;
-  readonly #round: number;
-  readonly #isHooked: boolean;
+  readonly #options: ModelStreamOptions;
+  readonly #asksHooks: boolean;
+  readonly #tellsHooks: boolean;
   readonly #abort = new AbortController();
   readonly #waiting: ModelStreamPart[] = [];
-  readonly #ended = deferred<"aborted">();
-  readonly #usageCame = deferred<void>();
+  /** Resolved by whatever ends the attempt before the port does. */
+  readonly #ended: Deferred<void> = deferred<void>();
+  readonly #usageCame: Deferred<void> = deferred<void>();
   #pump: Promise<void> | undefined;
-  #isPumping = false;
-  #chunks: string[] = [];
+  #shown: string[] = [];
+  #hasText = false;
   #usage: TokenUsage | undefined;
-  #failure: unknown;
+  #hookFailure: { readonly thrown: unknown } | undefined;
   #isAborted = false;
-  onReset: ((reason: string, retryAfterMs: number) => void) | undefined;
+  #isOver = false;
 
-  constructor(turn: TurnRun, round: number) {
+  constructor(turn: TurnRun, options: ModelStreamOptions) {
+    const { hasAssistantStreamHooks, hasAssistantStreamFinishedHooks } = turn.session.plugins;
     this.#turn = turn;
-    this.#round = round;
-    this.#isHooked = turn.session.plugins.hasAssistantStreamHooks;
+    this.#options = options;
+    this.#asksHooks = hasAssistantStreamHooks;
+    this.#tellsHooks = hasAssistantStreamFinishedHooks;
   }
 
   /** What the model port is given to watch. */
@@ -41,102 +59,126 @@ export class ModelStream {
   }
 
   readonly sink = (part: ModelStreamPart): void => {
-    if (this.#isHooked && (part.kind === "text_delta" || this.#isPumping)) this.#enqueue(part);
-    else this.#take(part);
+    if (this.#isOver || (this.#isAborted && part.kind !== "usage")) return;
+    if (part.kind === "text_delta" && part.text === "") return;
+    if (this.#pump === undefined && !this.#needsHooks(part)) this.#take(part);
+    else this.#enqueue(part);
   };
 
-  get hasStreamed(): boolean {
-    return this.#chunks.length > 0;
+  /** Whether the port streamed any text, even if hooks let nothing of it through. */
+  get hasText(): boolean {
+    return this.#hasText;
   }
 
   /** The text that watchers saw. */
   get text(): string {
-    return this.#chunks.join("");
+    return this.#shown.join("");
   }
 
   get usage(): TokenUsage | undefined {
     return this.#usage;
   }
 
-  get isAborted(): boolean {
-    return this.#isAborted;
-  }
-
   get round(): number {
-    return this.#round;
+    return this.#options.round;
   }
 
   /** True when hooks looked at the text, so that what they made of it is what counts. */
   get isHooked(): boolean {
-    return this.#isHooked;
+    return this.#asksHooks;
   }
 
-  /** Resolves when the call is over or a hook has ended it; throws what a hook threw. */
-  async settle<T>(call: Promise<T>): Promise<T | "aborted"> {
-    const result = await Promise.race([call, this.#ended.promise]);
-    await this.#pump;
-    if (this.#failure !== undefined) throw this.#failure;
-    if (!this.#isAborted) return result;
-    await this.#awaitUsage(call);
-    this.#abort.abort(new DOMException("a plugin ended the stream", "AbortError"));
-    return "aborted";
+  /** Resolves when the call is over, a hook has ended it or the turn is cancelled. Throws what a hook threw. */
+  async settle(call: Promise<ModelOutcome>): Promise<StreamEnd> {
+    const { signal } = this.#turn.control;
+    const end = (): void => {
+      this.#ended.resolve();
+      this.#usageCame.resolve();
+    };
+    signal.addEventListener("abort", end, { once: true });
+    if (signal.aborted) end();
+    try {
+      return await this.#settle(call);
+    } finally {
+      this.#isOver = true;
+      signal.removeEventListener("abort", end);
+    }
+  }
+
+  async #settle(call: Promise<ModelOutcome>): Promise<StreamEnd> {
+    const outcome = await Promise.race([call, this.#ended.promise]);
+    await this.#pump; // A hook that was asked is waited for: what it writes belongs to this call.
+    if (this.#isAborted && this.#hookFailure === undefined) await this.#awaitUsage(call);
+    if (outcome !== undefined) this.#noteUsage(outcome);
+    else this.#abort.abort(new DOMException("the stream was ended", "AbortError"));
+    if (this.#hookFailure !== undefined) throw this.#hookFailure.thrown;
+    if (this.#turn.control.isCancelled) return { kind: "cancelled" };
+    return this.#isAborted || outcome === undefined ? { kind: "aborted" } : outcome;
+  }
+
+  #needsHooks({ kind }: ModelStreamPart): boolean {
+    return kind === "text_delta" ? this.#asksHooks : kind === "attempt_reset" && this.#tellsHooks;
   }
 
   #enqueue(part: ModelStreamPart): void {
     this.#waiting.push(part);
-    if (this.#isPumping) return;
-    this.#isPumping = true;
-    this.#pump = this.#drain();
+    this.#pump ??= this.#drain();
   }
 
   async #drain(): Promise<void> {
     try {
-      for (let part = this.#waiting.shift(); part !== undefined; part = this.#waiting.shift()) {
-        if (part.kind === "text_delta" && !this.#isAborted) await this.#transform(part.text);
-        else if (part.kind !== "text_delta") this.#take(part);
+      for (let next = 0; next < this.#waiting.length; next += 1) {
+        await this.#pass(this.#waiting[next] as ModelStreamPart);
       }
-    } catch (failure) {
-      this.#failure = failure;
-      this.#ended.resolve("aborted");
-      this.#abort.abort(failure);
+    } catch (thrown) {
+      this.#hookFailure = { thrown };
+      this.#isAborted = true;
+      this.#ended.resolve();
     } finally {
-      this.#isPumping = false;
+      this.#waiting.length = 0;
+      this.#pump = undefined;
     }
   }
 
-  async #transform(chunk: string): Promise<void> {
+  /** One part in its turn; nothing but usage passes once a hook or the host has ended the stream. */
+  async #pass(part: ModelStreamPart): Promise<void> {
+    if (part.kind !== "usage" && (this.#isAborted || this.#turn.control.isCancelled)) return;
+    if (!this.#needsHooks(part)) return this.#take(part);
+    if (part.kind === "attempt_reset") await finishStream(this.#turn, "attempt_reset");
+    if (part.kind !== "text_delta") return this.#take(part);
+    this.#hasText = true;
     const { session } = this.#turn;
-    const transforms = await session.plugins.transformAssistantStream(session.id, chunk);
-    this.#apply(transforms);
+    this.#apply(await session.plugins.transformAssistantStream(session.id, part.text));
   }
 
   #apply(transforms: readonly PluginOwned<AssistantStreamTransform>[]): void {
-    const text = transforms.at(-1)?.value.chunk ?? "";
+    const { round } = this.#options;
     for (const { pluginId, value } of transforms) {
-      for (const delta of value.reasoningDeltas ?? []) this.#turn.emit({ kind: "reasoning_delta", round: this.#round, text: delta });
+      for (const text of value.reasoningDeltas ?? [])
+        this.#turn.emit({ kind: "reasoning_delta", round, text });
       emitPluginEvents(this.#turn, pluginId, value.events ?? []);
       if (value.abortStream === true) this.#isAborted = true;
     }
+    const text = transforms.at(-1)?.value.chunk ?? "";
     if (text !== "") this.#show(text);
-    if (this.#isAborted) this.#ended.resolve("aborted");
+    if (this.#isAborted) this.#ended.resolve();
   }
 
   #take(part: ModelStreamPart): void {
     switch (part.kind) {
       case "text_delta":
+        this.#hasText = true;
         this.#show(part.text);
         break;
       case "reasoning_delta":
-        if (!this.#isAborted) this.#turn.emit({ kind: "reasoning_delta", round: this.#round, text: part.text });
+        this.#turn.emit({ kind: "reasoning_delta", round: this.#options.round, text: part.text });
         break;
       case "usage":
         this.#usage = part.usage;
         this.#usageCame.resolve();
         break;
       case "attempt_reset":
-        this.#chunks = [];
-        this.#usage = undefined;
-        this.onReset?.(part.reason, part.retryAfterMs);
+        this.#reset(part);
         break;
       default:
         unreachable(part);
@@ -144,18 +186,29 @@ export class ModelStream {
   }
 
   #show(text: string): void {
-    this.#chunks.push(text);
-    this.#turn.emit({ kind: "text_delta", round: this.#round, text });
+    this.#shown.push(text);
+    this.#turn.emit({ kind: "text_delta", round: this.#options.round, text });
   }
 
-  async #awaitUsage(call: Promise<unknown>): Promise<void> {
+  #reset(part: ResetPart): void {
+    const usage = this.#usage;
+    this.#shown = [];
+    this.#hasText = false;
+    this.#usage = undefined;
+    this.#options.onReset(part, usage);
+  }
+
+  async #awaitUsage(call: Promise<ModelOutcome>): Promise<void> {
     if (this.#usage !== undefined) return;
-    const { clock } = this.#turn.session.parts;
-    let stop = (): void => {};
-    const late = new Promise<void>((resolve) => {
-      stop = clock.after(TRAILING_USAGE_MS, resolve);
-    });
-    await Promise.race([call, this.#usageCame.promise, late]);
+    const stop = this.#turn.session.parts.clock.after(TRAILING_USAGE_MS, this.#usageCame.resolve);
+    const outcome = await Promise.race([call, this.#usageCame.promise]);
     stop();
+    if (outcome !== undefined) this.#noteUsage(outcome);
+  }
+
+  /** Usage that the port reports at the end counts where none was streamed. */
+  #noteUsage(outcome: ModelOutcome): void {
+    const usage = outcome.kind === "response" ? outcome.response.usage : outcome.failure.usage;
+    if (usage !== undefined && !isNoUsage(usage)) this.#usage = usage;
   }
 }

@@ -1,46 +1,72 @@
 // Opening a session: stored state becomes a resident one, in an order that plugins and protocols rely on.
 //   O1  build (declared state is restored, then `ready`, then restore), protocol initialize, materialize, protocol
-//       restore, execution state, `session_restored`.
-//   O2  a failure anywhere leaves nothing behind: no registered plugin session, no resident.
+//       restore, execution state, the commit of a new session, `session_restored`, the policy that was asked for.
+//   O2  a failure anywhere leaves nothing behind: no registered plugin session, no resident, no stored session.
 
 import { MarlingError } from "../base/errors.ts";
 import type { SessionId } from "../model/ids.ts";
 import type { JsonObject } from "../model/json.ts";
-import { type SessionPolicy, decodePolicy } from "../model/policy.ts";
+import { decodePolicy, type SessionPolicy } from "../model/policy.ts";
+import { narrowAuthority } from "../plugin/fork.ts";
 import { PluginOptions } from "../plugin/plugin-options.ts";
 import type { PluginSession } from "../plugin/plugin-session.ts";
-import { decodePluginSnapshot } from "../plugin/snapshot.ts";
-import { type FrameAssignment, FULL_AUTHORITY, type ProtocolTurnOptions } from "../session/frame.ts";
-import { createGraph, withAssignment, withProtocolOptions } from "../session/graph.ts";
+import { decodePluginSnapshot, type PluginSessionSnapshot } from "../plugin/snapshot.ts";
+import { decodeProtocolOptions } from "../session/decode-frame.ts";
+import {
+  type FrameAssignment,
+  FULL_AUTHORITY,
+  type ProtocolTurnOptions,
+  type SessionAuthority,
+} from "../session/frame.ts";
+import { createGraph, currentFrame, withAssignment, withProtocolOptions } from "../session/graph.ts";
 import type { SessionNode } from "../session/node.ts";
 import type { StoredSession } from "../store/contract.ts";
 import type { ToolState } from "../tool/contract.ts";
 import { commitChange } from "./commit.ts";
+import { configureSession } from "./configure.ts";
 import { restoreExecutionState } from "./execution-state.ts";
+import { tell } from "./lifecycle.ts";
 import type { KernelParts } from "./parts.ts";
 import { ResidentSession } from "./resident-session.ts";
 import { hostServices } from "./services.ts";
-import { NOTHING_SAVED, type SessionState, decodeState } from "./session-state.ts";
+import { decodeState, NOTHING_SAVED, type SavedMarks, type SessionState } from "./session-state.ts";
+import { callSlot, callSlotNow } from "./slot-call.ts";
+import { storeFault } from "./store-fault.ts";
+import { traceIssues } from "./trace-issues.ts";
 
 export interface OpenOptions {
   readonly policy: Partial<SessionPolicy>;
   readonly pluginOptions: JsonObject | undefined;
   readonly parent: string | undefined;
+  /** The authority of the parent, which a new session's is cut to. */
+  readonly parentAuthority?: SessionAuthority | undefined;
   /** The stored state was forked from another session and has not been opened since. */
   readonly isFork?: boolean;
 }
 
 /** Opens a stored session, or begins a new one. */
-export async function openSession(parts: KernelParts, id: SessionId, options: OpenOptions): Promise<{ readonly session: ResidentSession; readonly inputs: number }> {
-  const stored = await parts.store.load(id);
+export async function openSession(
+  parts: KernelParts,
+  id: SessionId,
+  options: OpenOptions,
+): Promise<{ readonly session: ResidentSession; readonly inputs: number }> {
+  const stored = await parts.store.load(id).catch((thrown: unknown) => {
+    throw storeFault(thrown, id);
+  });
   if (stored === undefined) return { session: await beginSession(parts, id, options), inputs: 0 };
   return { session: await reopenSession(parts, stored, options), inputs: stored.inputs };
 }
 
-async function beginSession(parts: KernelParts, id: SessionId, options: OpenOptions): Promise<ResidentSession> {
+async function beginSession(
+  parts: KernelParts,
+  id: SessionId,
+  options: OpenOptions,
+): Promise<ResidentSession> {
   const assignment: FrameAssignment = {
     policy: decodePolicy({ model: "default", maxTurns: parts.turnBudget, ...options.policy }),
-    authority: { ...FULL_AUTHORITY, pluginOptions: options.pluginOptions ?? {} },
+    authority: narrowAuthority(options.parentAuthority ?? FULL_AUTHORITY, {
+      pluginOptions: options.pluginOptions,
+    }),
   };
   const state: SessionState = {
     graph: createGraph({ sessionId: id, assignment }),
@@ -56,39 +82,79 @@ async function beginSession(parts: KernelParts, id: SessionId, options: OpenOpti
   return materialize(parts, { plugins, state, opening: state.graph.path.toArray() });
 }
 
-async function reopenSession(parts: KernelParts, stored: StoredSession, options: OpenOptions): Promise<ResidentSession> {
-  const before = decodeState(stored);
-  const frame = before.graph.frames.at(-1);
-  if (frame === undefined) throw new MarlingError("missing_frame", `session ${stored.sessionId}: expected a frame, found none`);
-  const { assignment } = frame;
-  const authority = { ...assignment.authority, pluginOptions: { ...assignment.authority.pluginOptions, ...options.pluginOptions } };
-  const policy = decodePolicy({ ...assignment.policy, ...options.policy });
-  const state = { ...before, graph: withAssignment(before.graph, { ...assignment, policy, authority }) };
-  const { components } = stored;
+async function reopenSession(
+  parts: KernelParts,
+  stored: StoredSession,
+  options: OpenOptions,
+): Promise<ResidentSession> {
+  const { isFork = false, parent } = options;
+  const before = decodeState(stored, { isLive: !parts.store.isDurable });
+  if (parent !== undefined && parent !== before.parentSessionId) throw otherParent(before, parent);
+  const { assignment } = currentFrame(before.graph);
+  const { pluginOptions } = assignment.authority;
+  const authority = {
+    ...assignment.authority,
+    pluginOptions: { ...pluginOptions, ...options.pluginOptions },
+  };
+  const snapshot = stored.components.plugins && decodePluginSnapshot(stored.components.plugins);
+  const toolState = stored.components.tools as unknown as ToolState | undefined;
   const plugins = parts.plugins.buildSession(stored.sessionId, {
     parent: before.parentSessionId,
     authority,
-    ...(options.isFork === true ? { isFork: true } : {}),
-    ...(components.plugins === undefined ? {} : { snapshot: decodePluginSnapshot(components.plugins) }),
-    ...(components.tools === undefined ? {} : { toolState: components.tools as unknown as ToolState }),
+    isFork,
+    snapshot,
+    toolState,
   });
-  return materialize(parts, { plugins, state, ...(options.isFork === true ? { opening: [] } : {}) });
+  const state: SessionState = {
+    ...before,
+    graph: withAssignment(before.graph, { ...assignment, authority }),
+    saved: isFork ? NOTHING_SAVED : savedMarks(plugins, { snapshot, toolState }),
+  };
+  return materialize(parts, { plugins, state, policy: options.policy, ...(isFork ? { opening: [] } : {}) });
 }
 
-/** Makes a session resident from its plugins and state; a new one is committed with the nodes it begins with. */
-export async function materialize(
-  parts: KernelParts,
-  { plugins, state, opening }: { readonly plugins: PluginSession; readonly state: SessionState; readonly opening?: readonly SessionNode[] },
-): Promise<ResidentSession> {
+/** What need not be written again: components that are what the store has, now that plugins and tools have read them. */
+function savedMarks(
+  plugins: PluginSession,
+  stored: { readonly snapshot: PluginSessionSnapshot | undefined; readonly toolState: ToolState | undefined },
+): SavedMarks {
+  const { generation } = plugins.toolRegistry;
+  return {
+    plugins: plugins.snapshotIsCurrent(stored.snapshot) ? plugins.snapshotRevisionFingerprint() : undefined,
+    tools: stored.toolState?.generation === generation ? generation : undefined,
+  };
+}
+
+export interface Materials {
+  readonly plugins: PluginSession;
+  readonly state: SessionState;
+  /** The nodes that a new session begins with. */
+  readonly opening?: readonly SessionNode[];
+  /** Puts the history that a new session shares with another into the store, just before its own first commit. */
+  start?(): Promise<StoredSession>;
+  /** What a stored session shall run with from now on. */
+  readonly policy?: Partial<SessionPolicy>;
+}
+
+/** Makes a session resident from its plugins and state; a new one is committed when nothing can fail any more. */
+export async function materialize(parts: KernelParts, materials: Materials): Promise<ResidentSession> {
+  const { plugins, state, opening, policy = {} } = materials;
   try {
     const session = new ResidentSession(parts, { plugins, state, services: hostServices });
     plugins.bindHost(session.services);
-    await plugins.protocolSession.initializeSession?.({ sessionId: session.id });
+    await initializeProtocol(session);
     configureProtocol(session);
-    if (opening !== undefined) await commitChange(session, { operation: `${session.id}:open`, change: (graph) => ({ graph, nodes: opening }) });
     await restoreProtocol(session);
     await restoreExecutionState(session);
-    if (plugins.hasRuntimeEventHooks) await plugins.emitRuntimeEvent({ kind: "session_restored", sessionId: session.id, state: session.readView() }, parts.probe);
+    const shared = await materials.start?.();
+    if (shared !== undefined) session.adopt({ ...session.state, revision: shared.revision });
+    if (opening !== undefined) {
+      await commitChange(session, { operation: "open", change: (graph) => ({ graph, nodes: opening }) });
+    }
+    const restored = () =>
+      ({ kind: "session_restored", sessionId: session.id, state: session.readView() }) as const;
+    await traceIssues(session, "lifecycle_hook_failed", await tell(session, restored));
+    await configureSession(session, policy);
     return session;
   } catch (thrown) {
     parts.plugins.unregisterSession(plugins.sessionId);
@@ -97,31 +163,44 @@ export async function materialize(
   }
 }
 
+async function initializeProtocol(session: ResidentSession): Promise<void> {
+  const { protocolSession } = session.plugins;
+  const site = { slot: "protocol.session", callback: "initializeSession" } as const;
+  await callSlot(session, site, () => protocolSession.initializeSession?.({ sessionId: session.id }));
+}
+
+/** Lets the protocol take over the state of the session: when it opens, and after a change of frames. */
 export async function restoreProtocol(session: ResidentSession): Promise<void> {
-  await session.plugins.protocolSession.restoreSession?.({ sessionId: session.id }, session.readView().toJSON());
+  const { protocolSession } = session.plugins;
+  if (protocolSession.restoreSession === undefined) return;
+  const site = { slot: "protocol.session", callback: "restoreSession" } as const;
+  const view = session.readView().toJSON();
+  await callSlot(session, site, () => protocolSession.restoreSession?.({ sessionId: session.id }, view));
 }
 
 /** Lets the protocol apply its options at every opening; synchronous by contract. */
 function configureProtocol(session: ResidentSession): void {
   const { protocolSession } = session.plugins;
-  if (protocolSession.configureRuntimeOnMaterialize === undefined) return;
-  const set = (options: ProtocolTurnOptions, scope: "current" | "all"): void => {
+  const set = (raw: ProtocolTurnOptions, scope: "current" | "all"): void => {
+    const options = decodeProtocolOptions(raw);
     session.adopt({ ...session.state, graph: withProtocolOptions(session.state.graph, options, scope) });
   };
-  const returned: unknown = protocolSession.configureRuntimeOnMaterialize(
-    {
-      get protocolTurnOptions() {
-        return session.frame.protocolOptions;
-      },
-      setProtocolTurnOptions: (options) => set(options, "current"),
-      setProtocolTurnOptionsAllFrames: (options) => set(options, "all"),
+  const context = {
+    get protocolTurnOptions() {
+      return session.frame.protocolOptions;
     },
-    {
-      pluginOptions: PluginOptions.of(session.frame.assignment.authority.pluginOptions),
-      isRootSession: session.state.parentSessionId === undefined,
-    },
-  );
-  if (returned instanceof Promise) {
-    throw new MarlingError("hook_must_be_synchronous", `session ${session.id}: expected configureRuntimeOnMaterialize to be synchronous, found a promise`);
-  }
+    setProtocolTurnOptions: (options: ProtocolTurnOptions) => set(options, "current"),
+    setProtocolTurnOptionsAllFrames: (options: ProtocolTurnOptions) => set(options, "all"),
+  };
+  const materialization = {
+    pluginOptions: PluginOptions.of(session.frame.assignment.authority.pluginOptions),
+    isRootSession: session.state.parentSessionId === undefined,
+  };
+  const site = { slot: "protocol.session", callback: "configureRuntimeOnMaterialize" } as const;
+  callSlotNow(session, site, () => protocolSession.configureRuntimeOnMaterialize?.(context, materialization));
+}
+
+function otherParent({ graph, parentSessionId }: SessionState, parent: string): MarlingError {
+  const message = `option parent: expected ${parentSessionId ?? "none"}, the parent that session ${graph.sessionId} has, found ${parent}`;
+  return new MarlingError("invalid_options", message, { details: { option: "parent" } });
 }

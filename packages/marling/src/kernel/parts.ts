@@ -28,6 +28,8 @@ export interface KernelParts {
   readonly models: ReadonlyMap<string, ModelBinding>;
   readonly plugins: PluginHost;
   readonly waits: Waits;
+  /** A stable name of this worker. */
+  readonly owner: string;
   readonly instructions: string | undefined;
   readonly turnBudget: number | "unbounded";
   /** Tool calls of one response that run at once. */

@@ -4,12 +4,16 @@ import { unreachable } from "../base/unreachable.ts";
 import type { EffectOutcome, TurnEffect, TurnRecord } from "../turn/effect.ts";
 import { performCheckpoint } from "./checkpoint.ts";
 import { performCode } from "./code-cell.ts";
+import { dispatchCalls } from "./dispatch.ts";
 import { makeEnvironment } from "./environment.ts";
 import { performModelCall } from "./model-call.ts";
-import { dispatchCalls } from "./dispatch.ts";
-import { type TurnRun, performEffect } from "./turn-run.ts";
+import { performEffect, type TurnRun } from "./turn-run.ts";
 
-export async function perform(turn: TurnRun, effect: TurnEffect, records: readonly TurnRecord[]): Promise<EffectOutcome> {
+export async function perform(
+  turn: TurnRun,
+  effect: TurnEffect,
+  records: readonly TurnRecord[],
+): Promise<EffectOutcome> {
   const { key } = effect;
   switch (effect.kind) {
     case "environment":
@@ -18,9 +22,16 @@ export async function perform(turn: TurnRun, effect: TurnEffect, records: readon
     case "model_call":
       return { kind: "model_call", key, result: await performModelCall(turn, effect, records) };
     case "tool_calls":
-      return { kind: "tool_calls", key, calls: await dispatchCalls(turn, effect.calls, { path: "model", round: effect.round }) };
-    case "code_cell":
-      return { kind: "code_cell", key, result: await performEffect(turn, effect, () => performCode(turn, effect, records)) };
+      return {
+        kind: "tool_calls",
+        key,
+        calls: await dispatchCalls(turn, effect.calls, { path: "model", round: effect.round }),
+      };
+    case "code_cell": {
+      const result = await performEffect(turn, effect, () => performCode(turn, effect, records));
+      turn.log.toolCalls.push(...result.calls.map(({ modelReturn: _shown, ...record }) => record));
+      return { kind: "code_cell", key, result };
+    }
     case "checkpoint":
       return { kind: "checkpoint", key, delivery: await performCheckpoint(turn, effect, records) };
     default:

@@ -1,62 +1,116 @@
 // A call on its way to its tool: may it be called, do the hooks agree, are the arguments right.
+//   PC1  what nobody may call ends here, before its contract is resolved and before any hook is asked.
+//   PC2  hooks, then validation, then approval, then the provider: whoever decides sees the arguments in their final form.
+//   PC3  what user code decided is one effect; validated arguments are no part of it and are made again when needed.
+//   PC4  a result that a provider gives while preparing is a result of its tool: the hooks after calls see it.
 
 import { MarlingError, messageOf } from "../base/errors.ts";
 import type { Json } from "../model/json.ts";
-import { type ToolFailureInput, type ToolOutput, toolFailure } from "../model/tool-output.ts";
-import type { ApprovalDecision } from "../plugin/hook-context.ts";
+import { reviveToolOutput, type ToolOutput, toolFailure } from "../model/tool-output.ts";
+import type { ApprovalDecision, ApprovalHookContext } from "../plugin/hook-context.ts";
 import type { PluginOwned } from "../plugin/hook-runner.ts";
-import { contractUnavailable, unavailableTool, uncallableTool } from "../tool/call-refusal.ts";
-import type { ExecutableCall, PrepareContext, ToolContract, ToolManifest } from "../tool/contract.ts";
+import { contractUnavailable, hiddenGrant, unavailableTool, uncallableTool } from "../tool/call-refusal.ts";
+import type { PrepareContext, ToolContract, ToolManifest } from "../tool/contract.ts";
 import { type CallCheck, grantLookup, validateCall } from "../tool/dispatch.ts";
+import { afterCall } from "./after-call.ts";
+import { keepAttachments } from "./attachments.ts";
 import type { DispatchCall } from "./dispatch.ts";
 import { beforeToolCall } from "./tool-hooks.ts";
-import type { TurnRun } from "./turn-run.ts";
+import { performEffect, type TurnRun } from "./turn-run.ts";
 
 /** A call that may run. */
 export interface ReadyCall {
   readonly kind: "ready";
   readonly call: DispatchCall;
-  readonly args: Json;
   readonly manifest: ToolManifest;
-  readonly prepared: ExecutableCall;
+  /** What the provider wants `execute` to have. */
+  readonly payload?: Json;
+  /** The arguments as the tool takes them. */
+  input(): Promise<CallCheck>;
 }
 
 export type PreparedDispatch =
   | ReadyCall
-  | { readonly kind: "settled"; readonly call: DispatchCall; readonly args: Json; readonly output: ToolOutput };
+  | { readonly kind: "settled"; readonly call: DispatchCall; readonly output: ToolOutput };
 
 interface Resolved {
   readonly manifest: ToolManifest;
   readonly contract: ToolContract;
 }
 
-export async function prepareCall(turn: TurnRun, call: DispatchCall): Promise<PreparedDispatch> {
+/** What was decided about a call. Plain JSON; arguments are in it when a hook replaced them. */
+interface Decision {
+  readonly args?: Json;
+  readonly output?: ToolOutput;
+  readonly payload?: Json;
+}
+
+export async function prepareCall(
+  turn: TurnRun,
+  call: DispatchCall,
+  { round }: { readonly round: number },
+): Promise<PreparedDispatch> {
   const resolved = resolve(turn, call);
   if (!("manifest" in resolved)) return settled(call, resolved);
-  if (call.malformed !== undefined) return refused(call, await check(turn, call, resolved));
-  const before = await askHooks(turn, call, resolved);
-  const now: DispatchCall = { ...call, args: before.args };
-  if (before.output !== undefined) return settled(now, before.output);
-  const checked = await check(turn, now, resolved);
-  if (checked.kind === "refused") return settled(now, checked.output);
-  const denied = await askApproval(turn, now);
-  if (denied !== undefined) return settled(now, denied);
-  return prepareAtProvider(turn, now, { manifest: resolved.manifest, input: checked.input });
+  if (call.malformed !== undefined) return settled(call, refusalOf(await check(turn, call, resolved), call));
+  let checked: CallCheck | undefined;
+  const ask = (scope: TurnRun): Promise<Decision> =>
+    decide(scope, { call, resolved }, (input) => {
+      checked = input;
+    });
+  const effect = { key: `${round}.prepare.${call.callId}`, kind: "hook_phase" } as const;
+  const decision = asksSomebody(turn, resolved) ? await performEffect(turn, effect, ask) : await ask(turn);
+  const now = Object.hasOwn(decision, "args") ? { ...call, args: decision.args as Json } : call;
+  if (decision.output !== undefined) return settled(now, reviveToolOutput(decision.output));
+  const payload = decision.payload === undefined ? {} : { payload: decision.payload };
+  const input = async (): Promise<CallCheck> => checked ?? check(turn, now, resolved);
+  return { kind: "ready", call: now, manifest: resolved.manifest, ...payload, input };
 }
 
 export function settled(call: DispatchCall, output: ToolOutput): PreparedDispatch {
-  return { kind: "settled", call, args: call.args, output };
+  return { kind: "settled", call, output };
 }
 
-function resolve(turn: TurnRun, call: DispatchCall): Resolved | ToolOutput {
-  if (call.grant !== undefined) return { manifest: call.grant.manifest, contract: call.grant.contract };
+function resolve(turn: TurnRun, { name, grant }: DispatchCall): Resolved | ToolOutput {
   const { session } = turn;
+  if (grant !== undefined) {
+    const { manifest, contract } = grant;
+    return session.tools().hiddenNames.has(manifest.name) ? hiddenGrant(manifest.name) : { manifest, contract };
+  }
   const catalog = session.resolvedToolCatalog();
-  const manifest = catalog.manifest(call.name);
-  if (manifest === undefined) return unavailableTool(call.name);
-  if (!catalog.isCallable(call.name)) return uncallableTool(call.name);
-  const contract = session.tools().contract(call.name);
-  return contract === undefined ? contractUnavailable(call.name) : { manifest, contract };
+  const manifest = catalog.manifest(name);
+  if (manifest === undefined) return unavailableTool(name);
+  if (!catalog.isCallable(name)) return uncallableTool(name);
+  const contract = catalog.contract(name);
+  return contract === undefined ? contractUnavailable(name) : { manifest, contract };
+}
+
+/** Whether code of plugins or providers takes part in the decision. */
+function asksSomebody({ session }: TurnRun, { manifest }: Resolved): boolean {
+  const { runner, hasApprovalHooks } = session.plugins;
+  if (runner.has("tool_calls.before") || hasApprovalHooks) return true;
+  const provider = session.tools().providerOf(manifest.id);
+  return provider?.prepare !== undefined || provider?.prepareGranted !== undefined;
+}
+
+async function decide(
+  turn: TurnRun,
+  { call, resolved }: { readonly call: DispatchCall; readonly resolved: Resolved },
+  onChecked: (checked: CallCheck) => void,
+): Promise<Decision> {
+  const before = await askHooks(turn, call, resolved);
+  const isReplaced = before.args !== call.args;
+  const now: DispatchCall = isReplaced ? { ...call, args: before.args } : call;
+  const args = isReplaced ? { args: before.args } : {};
+  if (before.output !== undefined) {
+    return { ...args, output: await keepAttachments(turn.session.parts, before.output, call.name) };
+  }
+  const checked = await check(turn, now, resolved);
+  if (checked.kind === "refused") return { ...args, output: checked.output };
+  onChecked(checked);
+  const denied = await askApproval(turn, now);
+  if (denied !== undefined) return { ...args, output: denied };
+  return { ...args, ...(await askProvider(turn, now, { manifest: resolved.manifest, input: checked.input })) };
 }
 
 async function askHooks(
@@ -80,8 +134,9 @@ async function askHooks(
       return checked.kind === "refused" ? checked.output : undefined;
     });
   } catch (thrown) {
-    const failure = { code: "before_tool_call_failed", class: "internal", source: "plugin", message: messageOf(thrown) } as const;
-    return { args: call.args, output: toolFailure(failure) };
+    const code = "before_tool_call_failed";
+    const output = toolFailure({ code, class: "internal", source: "plugin", message: messageOf(thrown) });
+    return { args: call.args, output };
   }
 }
 
@@ -90,45 +145,48 @@ function check(turn: TurnRun, call: DispatchCall, { contract }: Resolved): Promi
   return validateCall(lookup, call, { contract });
 }
 
-function refused(call: DispatchCall, checked: CallCheck): PreparedDispatch {
-  if (checked.kind === "refused") return settled(call, checked.output);
-  throw new MarlingError("illegal_outcome", `call ${call.callId}: expected malformed arguments to be refused, found them accepted`);
+function refusalOf(checked: CallCheck, { callId }: DispatchCall): ToolOutput {
+  if (checked.kind === "refused") return checked.output;
+  const message = `call ${callId}: expected malformed arguments to be refused, found them accepted`;
+  throw new MarlingError("illegal_outcome", message);
 }
 
 /** Asks every policy; the strictest answer holds. Nobody can be asked yet, so `ask` is a refusal that says so. */
-async function askApproval(turn: TurnRun, call: DispatchCall): Promise<ToolOutput | undefined> {
+async function askApproval(turn: TurnRun, { name, callId, args }: DispatchCall): Promise<ToolOutput | undefined> {
   const { plugins, id } = turn.session;
   if (!plugins.hasApprovalHooks) return undefined;
-  const context = { sessionId: id, toolName: call.name, callId: call.callId, args: call.args };
-  const decisions = await approvals(turn, context);
+  const decisions = await approvals(turn, { sessionId: id, toolName: name, callId, args });
   const strictest =
-    decisions.find(({ value }) => value.decision === "deny") ?? decisions.find(({ value }) => value.decision === "ask");
+    decisions.find(({ value }) => value.decision === "deny") ??
+    decisions.find(({ value }) => value.decision === "ask");
   if (strictest === undefined) return undefined;
   const { pluginId, value } = strictest;
   const isDenied = value.decision === "deny";
-  const message = value.reason ?? (isDenied ? "The call was denied." : "The call needs an approval, and nobody can be asked here.");
-  return denial({ code: isDenied ? "approval_denied" : "approval_unavailable", message, raw: { pluginId } });
+  const because = isDenied ? "The call was denied." : "The call needs an approval, and nobody can be asked here.";
+  return toolFailure({
+    class: "permission_denied",
+    source: "policy",
+    code: isDenied ? "approval_denied" : "approval_unavailable",
+    message: value.reason ?? because,
+    raw: { pluginId },
+  });
 }
 
 /** A policy that fails denies the call: an approval that could not be decided is none. */
-async function approvals(turn: TurnRun, context: Parameters<TurnRun["session"]["plugins"]["requestApproval"]>[0]): Promise<readonly PluginOwned<ApprovalDecision>[]> {
+async function approvals(turn: TurnRun, context: ApprovalHookContext): Promise<readonly PluginOwned<ApprovalDecision>[]> {
   try {
-    return await turn.session.plugins.requestApproval(context);
+    return await turn.session.plugins.requestApproval(context, { deltas: turn.deltas });
   } catch (thrown) {
-    const pluginId = MarlingError.is(thrown) ? String(thrown.details["pluginId"]) : "unknown";
+    const pluginId = MarlingError.is(thrown) ? String(thrown.details.pluginId) : "unknown";
     return [{ pluginId, value: { decision: "deny", reason: messageOf(thrown) } }];
   }
 }
 
-function denial(failure: ToolFailureInput): ToolOutput {
-  return toolFailure({ class: "permission_denied", source: "policy", ...failure });
-}
-
-async function prepareAtProvider(
+async function askProvider(
   turn: TurnRun,
   call: DispatchCall,
   { manifest, input }: { readonly manifest: ToolManifest; readonly input: unknown },
-): Promise<PreparedDispatch> {
+): Promise<Decision> {
   const { session } = turn;
   const { grant, callId, args } = call;
   const context: PrepareContext = {
@@ -141,7 +199,10 @@ async function prepareAtProvider(
   };
   const valid = { toolId: manifest.id, name: manifest.name, callId, args, input };
   const registry = session.tools();
-  const result = grant === undefined ? await registry.prepare(valid, context) : await registry.prepareGranted(grant, valid, context);
-  if (result.kind === "completed") return settled(call, result.output);
-  return { kind: "ready", call, args, manifest, prepared: { ...result.call, input } };
+  const result =
+    grant === undefined ? await registry.prepare(valid, context) : await registry.prepareGranted(grant, valid, context);
+  if (result.kind === "completed") {
+    return { output: await afterCall(turn, { call, manifest, output: result.output, durationMs: 0 }) };
+  }
+  return result.call.payload === undefined ? {} : { payload: result.call.payload };
 }

@@ -5,10 +5,12 @@ import type { Message } from "../model/message.ts";
 import type { TurnOutcome } from "../model/turn.ts";
 import { decodePreparedContext } from "../plugin/prepared-context.ts";
 import type { TurnRecord } from "../turn/effect.ts";
-import { applyDirectives } from "./directive.ts";
+import { runPhase } from "./directive.ts";
+import { recordsOf } from "./hook-messages.ts";
+import { reportIssues } from "./lifecycle.ts";
 import { modelOf } from "./model-binding.ts";
 import type { ResidentSession } from "./resident-session.ts";
-import { type TurnRun, emitPluginEvents, performEffect, viewOf } from "./turn-run.ts";
+import { emitPluginEvents, type TurnRun, viewOf } from "./turn-run.ts";
 
 export interface PreparedTurn {
   /** What the turn adds before the protocol begins: the input, and what hooks enqueued. */
@@ -18,7 +20,10 @@ export interface PreparedTurn {
 }
 
 /** The messages the model is shown, after the context transforms. Without transforms nothing is copied. */
-export async function transformContext(session: ResidentSession, input: Message): Promise<SharedList<Message>> {
+export async function transformContext(
+  session: ResidentSession,
+  input: Message,
+): Promise<SharedList<Message>> {
   const base = session.state.graph.messages.append([input]);
   if (!session.plugins.hasContextTransforms) {
     session.setContextOverlay({ providers: [], prompts: [], includeBaseTools: true });
@@ -35,6 +40,7 @@ export async function transformContext(session: ResidentSession, input: Message)
         host: session.host("history"),
       },
       { messages: view.messages, promptContributions: [], toolProviders: [], includeBaseTools: true },
+      session.parts.probe,
     ),
   );
   const { toolProviders, promptContributions, includeBaseTools } = prepared;
@@ -42,20 +48,29 @@ export async function transformContext(session: ResidentSession, input: Message)
   return prepared.messages === view.messages ? base : SharedList.of(prepared.messages);
 }
 
-/** Runs the hooks before the turn and applies what they want. */
+/** Runs the hooks before the turn and applies what they want. An abort ends the turn and keeps what was enqueued. */
 export async function prepare(turn: TurnRun): Promise<PreparedTurn> {
-  const input: TurnRecord = { kind: "message", message: turn.inputMessage };
   const { session } = turn;
-  const owned = await performEffect(turn, { key: "0.hook.turn_before", kind: "hook_phase" }, async () =>
-    session.plugins.beforeTurn({ sessionId: session.id, state: viewOf(turn, [input]), turnContext: turn.context, host: session.host("turn") }),
-  );
-  const { messages, events, abort } = await applyDirectives(turn, owned, { phase: "before_turn", prefix: "before_turn" });
+  const input = recordsOf([turn.inputMessage]);
+  if (!session.plugins.hasBeforeTurnHooks) return { records: input, outcome: undefined };
+  const { messages, events, abort } = await runPhase(turn, {
+    phase: "before_turn",
+    effect: { key: "0.hook.turn_before", kind: "hook_phase" },
+    ask: () =>
+      session.plugins.beforeTurn(
+        {
+          sessionId: session.id,
+          state: viewOf(turn, input),
+          turnContext: turn.context,
+          host: session.host("turn"),
+        },
+        session.parts.probe,
+      ),
+  });
   for (const { pluginId, value } of events) emitPluginEvents(turn, pluginId, [value]);
-  const records = [input, ...messages.map((message): TurnRecord => ({ kind: "message", message }))];
+  const records = [...input, ...recordsOf(messages)];
   if (abort === undefined) return { records, outcome: undefined };
   const { code, message } = abort.value;
-  const issue = { kind: "plugin", code, message, pluginId: abort.pluginId, hook: "turn.before" };
-  turn.log.issues.push(issue);
-  turn.emit({ kind: "error", issue });
+  reportIssues(turn, [{ kind: "plugin", code, message, pluginId: abort.pluginId, hook: "turn.before" }]);
   return { records, outcome: { kind: "stopped", reason: "plugin_abort", code, message } };
 }

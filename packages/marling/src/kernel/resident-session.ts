@@ -1,17 +1,20 @@
 // A session in memory: its committed state, its tools under the overlay, and what is cached of them.
-//   RS1  the catalog is cached by (base tools, overlay revision, registry generation, plugin fingerprint); failures are not.
+//   RS1  the catalog is cached by (base tools, overlay revision, registry generation, plugin fingerprint); failures are
+//        not, and only the catalogs used last are kept.
 //   RS2  before any overlay the active registry is the plugin session's own object; an overlay is an independent copy.
 //   RS3  an overlay or a refresh that fails changes nothing.
-//   RS4  state moves only by `adopt`, after a commit.
+//   RS4  state moves only by `adopt`, after a commit, or while the session is being opened.
+//   RS5  sources are read again at every overlay, changed or not; what they changed is seen, and nothing else moves.
 
-import { MarlingError, messageOf } from "../base/errors.ts";
+import { type ErrorCode, MarlingError, messageOf } from "../base/errors.ts";
 import { SerialQueue } from "../base/serial-queue.ts";
 import type { SharedList } from "../base/shared-list.ts";
 import type { FrameId, SessionId } from "../model/ids.ts";
+import { type Json, jsonEqual } from "../model/json.ts";
 import type { Message } from "../model/message.ts";
 import type { SessionPolicy } from "../model/policy.ts";
 import type { PromptContribution } from "../model/prompt.ts";
-import { NO_USAGE, addUsage } from "../model/usage.ts";
+import { addUsage, NO_USAGE, type TokenUsage } from "../model/usage.ts";
 import { type HostServices, type HostView, type HostViewName, hostView } from "../plugin/host-services.ts";
 import type { PluginSession } from "../plugin/plugin-session.ts";
 import type { TurnPreamble } from "../plugin/protocol.ts";
@@ -19,11 +22,13 @@ import { PromptCache } from "../prompt/cache.ts";
 import type { Frame } from "../session/frame.ts";
 import { createReadView } from "../session/read-view.ts";
 import type { SessionReadView } from "../session/view.ts";
+import type { Store } from "../store/contract.ts";
 import type { ToolCatalog } from "../tool/catalog.ts";
 import type { ToolManifest, ToolProvider } from "../tool/contract.ts";
 import type { ToolRegistry } from "../tool/registry.ts";
 import type { KernelParts } from "./parts.ts";
 import type { SessionState } from "./session-state.ts";
+import { callSlotNow } from "./slot-call.ts";
 import type { TurnControl } from "./turn-control.ts";
 
 interface CatalogEntry {
@@ -33,7 +38,27 @@ interface CatalogEntry {
 }
 
 /** What code that runs in the sandbox says while it runs. */
-export type MessageSender = (message: { readonly kind: string; readonly text: string }) => void;
+export interface SandboxMessage {
+  readonly kind: string;
+  readonly text: string;
+}
+
+/** Where such messages go; closing it ends whoever receives them. */
+export interface MessageSender {
+  push(message: SandboxMessage): void;
+  close(): void;
+}
+
+/** Tools and prompt text that one context brings beside the plugins, or instead of the tools. */
+export interface ContextOverlay {
+  readonly providers: readonly ToolProvider[];
+  readonly prompts: readonly PromptContribution[];
+  readonly includeBaseTools: boolean;
+}
+
+/** Catalogs kept at once: enough to go back and forth between a few states of the plugins. */
+const KEPT_CATALOGS = 8;
+const NO_OVERLAY: ContextOverlay = Object.freeze({ providers: [], prompts: [], includeBaseTools: true });
 
 export class ResidentSession {
   readonly id: SessionId;
@@ -46,22 +71,33 @@ export class ResidentSession {
   readonly commits: SerialQueue = new SerialQueue();
   /** The turn that runs, if one does. */
   running: { readonly turnId: string; readonly control: TurnControl } | undefined;
+  /** Cells of code that run; the executor's state is not stored in the middle of one. */
+  runningCells = 0;
   #state: SessionState;
+  #usage: TokenUsage;
   #registry: ToolRegistry;
-  #includeBaseTools = true;
+  #overlay: ContextOverlay = NO_OVERLAY;
   #overlayRevision = 0;
-  #contextTools: readonly ToolProvider[] = [];
-  #contextPrompts: readonly PromptContribution[] = [];
+  /** Moves when the composed tools did without their generation. */
+  #composition = 0;
   #messageSender: MessageSender | undefined;
   readonly #catalogs = new Map<string, CatalogEntry>();
   readonly #views = new Map<HostViewName, unknown>();
   readonly #services: HostServices;
 
-  constructor(parts: KernelParts, init: { readonly plugins: PluginSession; readonly state: SessionState; services(session: ResidentSession): HostServices }) {
+  constructor(
+    parts: KernelParts,
+    init: {
+      readonly plugins: PluginSession;
+      readonly state: SessionState;
+      services(session: ResidentSession): HostServices;
+    },
+  ) {
     this.parts = parts;
     this.plugins = init.plugins;
     this.id = init.state.graph.sessionId;
     this.#state = init.state;
+    this.#usage = totalOf(init.state);
     this.#registry = init.plugins.toolRegistry;
     this.#services = init.services(this);
   }
@@ -72,13 +108,18 @@ export class ResidentSession {
 
   /** Takes over what a commit made true. */
   adopt(state: SessionState): void {
+    if (state.ledger !== this.#state.ledger) this.#usage = totalOf(state);
     this.#state = state;
   }
 
   get frame(): Frame {
     const { frames, currentFrameId } = this.#state.graph;
     const frame = frames.findLast((candidate) => candidate.id === currentFrameId);
-    if (frame === undefined) throw new MarlingError("missing_frame", `session ${this.id}: expected frame ${currentFrameId}, found none`);
+    if (frame === undefined)
+      throw new MarlingError(
+        "missing_frame",
+        `session ${this.id}: expected frame ${currentFrameId}, found none`,
+      );
     return frame;
   }
 
@@ -103,9 +144,16 @@ export class ResidentSession {
 
   /** The session at its last commit; `messages` stand in for those of the frame when a turn is in flight. */
   readView(messages?: SharedList<Message>): SessionReadView {
-    const { graph, revision, turnIndex, ledger, lastPromptUsage } = this.#state;
-    const usage = ledger.reduce((sum, entry) => addUsage(sum, entry.usage), NO_USAGE);
-    return createReadView({ graph, policy: this.policy, revision, turnIndex, usage, lastPromptUsage, messages });
+    const { graph, revision, turnIndex, lastPromptUsage } = this.#state;
+    return createReadView({
+      graph,
+      policy: this.policy,
+      revision,
+      turnIndex,
+      usage: this.#usage,
+      lastPromptUsage,
+      messages,
+    });
   }
 
   /** The registry that the session's tools come from now. */
@@ -113,32 +161,41 @@ export class ResidentSession {
     return this.#registry;
   }
 
+  /** Where the history outlives the process; nothing when it does not. */
+  get historyStore(): Store | undefined {
+    return this.parts.store.isDurable ? this.parts.store : undefined;
+  }
+
   get contextPromptContributions(): readonly PromptContribution[] {
-    return this.#contextPrompts;
+    return this.#overlay.prompts;
   }
 
   get overlayRevision(): number {
     return this.#overlayRevision;
   }
 
-  setContextOverlay(overlay: { readonly providers: readonly ToolProvider[]; readonly prompts: readonly PromptContribution[]; readonly includeBaseTools: boolean }): void {
-    const { providers, prompts, includeBaseTools } = overlay;
-    const isSame = this.#includeBaseTools === includeBaseTools && sameItems(this.#contextTools, providers) && samePrompts(this.#contextPrompts, prompts);
-    if (isSame && this.#overlayRevision === 0) return;
-    const registry = this.#compose({ includeBase: includeBaseTools, providers });
-    this.#registry = registry;
-    if (isSame) return;
-    this.#includeBaseTools = includeBaseTools;
-    this.#contextTools = [...providers];
-    this.#contextPrompts = [...prompts];
+  /** Moves whenever the catalog may have: with base tools, overlay, registry and plugin revisions, in this order. */
+  get catalogKey(): string {
+    const { generation } = this.#registry;
+    const { includeBaseTools } = this.#overlay;
+    return `${includeBaseTools}:${this.#overlayRevision}:${generation}.${this.#composition}:${this.plugins.snapshotRevisionFingerprint()}`;
+  }
+
+  /** Puts an overlay in place. The same one again only reads the sources again; providers are the same by identity. */
+  setContextOverlay(overlay: ContextOverlay): void {
+    if (isSameOverlay(this.#overlay, overlay)) {
+      this.#readSourcesAgain("tool_catalog_failed");
+      return;
+    }
+    this.#registry = this.#compose(overlay, "tool_catalog_failed");
+    this.#overlay = { ...overlay, providers: [...overlay.providers], prompts: [...overlay.prompts] };
     this.#overlayRevision += 1;
     this.#catalogs.clear();
   }
 
   /** Composes the tools again with the overlay as it is, to pick up what sources changed. */
   refreshToolCatalog(): void {
-    const registry = this.#overlayRevision === 0 ? this.#refreshBase() : this.#compose({ includeBase: this.#includeBaseTools, providers: this.#contextTools });
-    this.#registry = registry;
+    this.#readSourcesAgain("protocol_failed");
     this.#catalogs.clear();
   }
 
@@ -167,11 +224,15 @@ export class ResidentSession {
     return [...this.sharedToolCatalog()];
   }
 
+  /** Listens to what code says while it runs, in the place of whoever listened before. */
   setMessageSender(sender: MessageSender): void {
+    if (sender !== this.#messageSender) this.clearMessageSender();
     this.#messageSender = sender;
   }
 
+  /** Ends listening, and the receivers with it. */
   clearMessageSender(): void {
+    this.#messageSender?.close();
     this.#messageSender = undefined;
   }
 
@@ -179,36 +240,44 @@ export class ResidentSession {
     return this.#messageSender;
   }
 
-  #refreshBase(): ToolRegistry {
-    try {
-      this.plugins.toolRegistry.refresh();
-      return this.plugins.toolRegistry;
-    } catch (cause) {
-      throw new MarlingError("tool_catalog_failed", `session ${this.id}: the tools could not be refreshed: ${messageOf(cause)}`, { cause });
-    }
+  #readSourcesAgain(code: ErrorCode): void {
+    const { toolRegistry } = this.plugins;
+    const isBase = this.#registry === toolRegistry;
+    if (isBase) this.#readTools(() => toolRegistry.refresh(), code);
+    const registry = isBase ? toolRegistry : this.#compose(this.#overlay, code);
+    if (registry === this.#registry || jsonEqual(stateOf(registry), stateOf(this.#registry))) return;
+    this.#registry = registry;
+    this.#composition += 1;
   }
 
-  #compose(options: { readonly includeBase: boolean; readonly providers: readonly ToolProvider[] }): ToolRegistry {
+  #compose({ includeBaseTools: includeBase, providers }: ContextOverlay, code: ErrorCode): ToolRegistry {
+    return this.#readTools(() => this.plugins.toolRegistry.compose({ includeBase, providers }), code);
+  }
+
+  #readTools<T>(read: () => T, code: ErrorCode): T {
     try {
-      return this.plugins.toolRegistry.compose(options);
+      return read();
     } catch (cause) {
-      throw new MarlingError("tool_catalog_failed", `session ${this.id}: failed to build the session's tool registry: ${messageOf(cause)}`, { cause });
+      const message = `session ${this.id}: failed to build the session's tool registry: ${messageOf(cause)}`;
+      throw new MarlingError(code, message, { cause, details: { sessionId: this.id } });
     }
   }
 
   #catalogEntry(): CatalogEntry {
-    const key = `${this.#includeBaseTools}:${this.#overlayRevision}:${this.#registry.generation}:${this.plugins.snapshotRevisionFingerprint()}`;
+    const key = this.catalogKey;
     const known = this.#catalogs.get(key);
-    if (known !== undefined) return known;
-    const entry = this.#buildCatalog();
+    const entry = known ?? this.#buildCatalog();
+    if (known !== undefined) this.#catalogs.delete(key); // Put behind the others: the first is the one used longest ago.
     this.#catalogs.set(key, entry);
+    if (this.#catalogs.size > KEPT_CATALOGS)
+      this.#catalogs.delete(this.#catalogs.keys().next().value as string);
     return entry;
   }
 
   #buildCatalog(): CatalogEntry {
     const registry = this.#registry;
     const { toolAccess, subagentContext, extensions, triggers } = this.plugins;
-    const catalog = this.plugins.resolveToolCatalog({
+    const toolCatalog = this.plugins.resolveToolCatalog({
       sessionId: this.id,
       tools: registry.manifests(),
       resolveContract: (name) => registry.contract(name),
@@ -216,15 +285,23 @@ export class ResidentSession {
       subagent: subagentContext,
       extensions,
     });
-    const preamble = this.plugins.protocolDriver.buildPreamble({ toolCatalog: catalog, extensions, triggers, extraPromptContributions: [] });
-    return { catalog, preamble, listed: undefined };
+    const input = { toolCatalog, extensions, triggers, extraPromptContributions: [] };
+    const site = { slot: "protocol.driver", callback: "buildPreamble" } as const;
+    const preamble = callSlotNow(this, site, () => this.plugins.protocolDriver.buildPreamble(input));
+    return { catalog: toolCatalog, preamble, listed: undefined };
   }
 }
 
-function sameItems<T>(a: readonly T[], b: readonly T[]): boolean {
-  return a.length === b.length && a.every((item, index) => item === b[index]);
+function totalOf({ ledger }: SessionState): TokenUsage {
+  return ledger.reduce((sum, entry) => addUsage(sum, entry.usage), NO_USAGE);
 }
 
-function samePrompts(a: readonly PromptContribution[], b: readonly PromptContribution[]): boolean {
-  return a.length === b.length && JSON.stringify(a) === JSON.stringify(b);
+function stateOf(registry: ToolRegistry): Json {
+  return registry.exportState() as unknown as Json;
+}
+
+function isSameOverlay(a: ContextOverlay, b: ContextOverlay): boolean {
+  if (a.includeBaseTools !== b.includeBaseTools || a.providers.length !== b.providers.length) return false;
+  if (!a.providers.every((provider, index) => provider === b.providers[index])) return false;
+  return jsonEqual(a.prompts as unknown as Json, b.prompts as unknown as Json);
 }

@@ -17,8 +17,6 @@ import type { TurnEvents } from "./turn-events.ts";
 import { faultIssue, faultOutcome, toFault } from "./turn-fault.ts";
 import type { TurnLog, TurnRun } from "./turn-run.ts";
 
-export const MAX_FRAME_SWITCHES = 16;
-
 /** An input that was accepted, and everything its turn needs. */
 export interface AcceptedTurn {
   readonly turnId: TurnId;
@@ -33,7 +31,8 @@ export interface AcceptedTurn {
 
 /** One part of a turn: from an input, or from the task of a frame switch. */
 interface TurnPart {
-  readonly operation: TurnId;
+  readonly turnId: TurnId;
+  readonly scope: string;
   readonly message: Message;
   readonly switches: number;
 }
@@ -41,7 +40,7 @@ interface TurnPart {
 export async function runTurn(session: ResidentSession, accepted: AcceptedTurn): Promise<TurnReport> {
   const log: TurnLog = { issues: [], toolCalls: [], modelCalls: [] };
   accepted.events.emit({ kind: "turn_started", turnId: accepted.turnId });
-  let part: TurnPart = { operation: accepted.turnId, message: accepted.message, switches: 0 };
+  let part: TurnPart = { turnId: accepted.turnId, scope: accepted.message.id, message: accepted.message, switches: 0 };
   for (;;) {
     const turn = startPart(session, { accepted, part, log });
     const finalized = await runPhases(turn);
@@ -55,7 +54,9 @@ export async function runTurn(session: ResidentSession, accepted: AcceptedTurn):
 function startPart(session: ResidentSession, { accepted, part, log }: { readonly accepted: AcceptedTurn; readonly part: TurnPart; readonly log: TurnLog }): TurnRun {
   return {
     session,
-    turnId: part.operation,
+    turnId: part.turnId,
+    operation: `turn:${part.turnId}`,
+    scope: part.scope,
     control: accepted.control,
     context: createTurnContext(accepted.turnId, accepted.pluginInputs),
     log,
@@ -92,6 +93,7 @@ async function runPhases(turn: TurnRun): Promise<FinalizedTurn> {
 }
 
 function nextPart(accepted: AcceptedTurn, { task, switches }: { readonly task: string; readonly switches: number }): TurnPart {
-  const operation = `${accepted.turnId}:frame:${switches}` as TurnId;
-  return { operation, message: toMessage({ role: "user", content: task }, `m_${operation}.input`), switches };
+  const scope = `${accepted.message.id}.frame.${switches}`;
+  const turnId = `${accepted.turnId}:frame:${switches}` as TurnId;
+  return { turnId, scope, message: toMessage({ role: "user", content: task }, scope), switches };
 }

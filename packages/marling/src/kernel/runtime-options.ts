@@ -29,6 +29,8 @@ export interface RuntimeOptions {
   readonly instructions?: string;
   /** Model calls per turn. */
   readonly turnBudget?: number | "unbounded";
+  /** A stable name of this worker, told to traces; by default the host's name and the process id. */
+  readonly owner?: string;
   /** A hook that has not settled by then fails by name. */
   readonly hookTimeoutMs?: number;
   /** Tool calls of one response that run at once. */
@@ -49,6 +51,7 @@ const OPTIONS: { readonly [K in keyof Required<RuntimeOptions>]: (value: unknown
   tools: (value) => (Array.isArray(value) || isRecord(value) ? undefined : "an array of tools, or a tool provider"),
   instructions: (value) => (typeof value === "string" ? undefined : "a string"),
   turnBudget: (value) => (isBudget(value) ? undefined : 'a positive whole number, or "unbounded"'),
+  owner: (value) => (typeof value === "string" && value.trim() !== "" ? undefined : "a non-blank string"),
   hookTimeoutMs: (value) => (isPositive(value) ? undefined : "a positive number of milliseconds"),
   toolConcurrency: (value) => (isPositive(value) && Number.isInteger(value) ? undefined : "a positive whole number"),
   attachmentPolicy: (value) => (typeof value === "function" ? undefined : "a function"),

@@ -6,6 +6,8 @@ import { type JsonObject, decodeJsonObject } from "../model/json.ts";
 import type { SessionPolicy } from "../model/policy.ts";
 import type { PluginHost } from "../plugin/plugin-host.ts";
 import type { SessionCreateRequest, SessionCreated } from "../plugin/session-create.ts";
+import type { SessionAuthority } from "../session/frame.ts";
+import { currentFrame } from "../session/graph.ts";
 import type { SessionFilter, SessionPage } from "../store/contract.ts";
 import { configureSession } from "./configure.ts";
 import { createSession } from "./create-session.ts";
@@ -13,6 +15,7 @@ import { openSession } from "./open-session.ts";
 import type { KernelParts, SessionDirectory } from "./parts.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { reachable } from "./services.ts";
+import { decodeState } from "./session-state.ts";
 import { Session } from "./session.ts";
 import { TurnQueue } from "./turn-queue.ts";
 import type { ResolveStatus, Waits } from "./waits.ts";
@@ -86,7 +89,10 @@ export class Runtime implements AsyncDisposable {
       if (Object.keys(policy).length > 0) await resident.writer.run(() => configureSession(resident, policy));
       return handle;
     }
-    const { handle } = await this.#track(wanted, async () => openSession(this.#parts, wanted, { policy, pluginOptions, parent }));
+    const { handle } = await this.#track(wanted, async () => {
+      const parentAuthority = parent === undefined ? undefined : await this.#authorityOf(parent);
+      return openSession(this.#parts, wanted, { policy, pluginOptions, parent, parentAuthority });
+    });
     return handle;
   }
 
@@ -124,6 +130,15 @@ export class Runtime implements AsyncDisposable {
     this.#open.set(id, opening);
     opening.catch(() => this.#open.delete(id));
     return opening;
+  }
+
+  /** What a session may do, open or stored. */
+  async #authorityOf(id: SessionId): Promise<SessionAuthority> {
+    const open = this.#resident.get(id);
+    if (open !== undefined) return open.frame.assignment.authority;
+    const stored = await this.#parts.store.load(id);
+    if (stored === undefined) throw new MarlingError("unknown_session", `option parent: expected a session that exists, found ${id}`, { details: { sessionId: id } });
+    return currentFrame(decodeState(stored).graph).assignment.authority;
   }
 
   async #create(request: SessionCreateRequest, from: ResidentSession): Promise<SessionCreated> {
@@ -177,7 +192,7 @@ export class Runtime implements AsyncDisposable {
   }
 }
 
-function readOptions(options: SessionOptions, parts: KernelParts): { readonly policy: Partial<SessionPolicy>; readonly pluginOptions: JsonObject | undefined; readonly parent: string | undefined } {
+function readOptions(options: SessionOptions, parts: KernelParts): { readonly policy: Partial<SessionPolicy>; readonly pluginOptions: JsonObject | undefined; readonly parent: SessionId | undefined } {
   const unknown = Object.keys(options).find((name) => !(SESSION_OPTIONS as readonly string[]).includes(name));
   if (unknown !== undefined) throw new MarlingError("invalid_options", `option ${unknown}: expected one of ${SESSION_OPTIONS.join(", ")}`, { details: { option: unknown } });
   const { plugins, parent, ...policy } = options;

@@ -21,9 +21,9 @@ export function hostServices(session: ResidentSession): HostServices {
     closeSession: (id) => session.parts.sessions.close(id, session),
     appendSessionNodes: (id, request) => appendNodes(reach(id), request),
     emitTrace: async ({ name, payload = null, context = {} }) => {
-      const { trace, clock } = session.parts;
+      const { trace, clock, owner } = session.parts;
       try {
-        trace?.record({ name, sessionId: session.id, at: clock.now(), context, payload, ...(session.running === undefined ? {} : { turnId: session.running.turnId }) });
+        trace?.record({ name, owner, sessionId: session.id, at: clock.now(), context, payload, ...(session.running === undefined ? {} : { turnId: session.running.turnId }) });
       } catch {
         // A trace sink that fails is nobody's problem but its own.
       }

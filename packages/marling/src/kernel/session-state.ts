@@ -1,11 +1,13 @@
 // The committed state of a session, and how it is stored.
 
 import { MarlingError } from "../base/errors.ts";
-import type { FrameId, SessionId } from "../model/ids.ts";
+import { frameId } from "../model/ids.ts";
 import type { JsonObject } from "../model/json.ts";
 import type { TokenUsage, UsageEntry } from "../model/usage.ts";
+import { decodeFrame } from "../session/decode-frame.ts";
+import { decodeSessionNode } from "../session/decode-node.ts";
 import type { Frame } from "../session/frame.ts";
-import { type SessionGraph, loadGraph } from "../session/graph.ts";
+import { loadGraph, type SessionGraph } from "../session/graph.ts";
 import type { SessionNode } from "../session/node.ts";
 import type { SessionHead, StoredSession } from "../store/contract.ts";
 
@@ -48,16 +50,30 @@ export function encodeNodes(nodes: readonly SessionNode[]): readonly JsonObject[
   return nodes as unknown as readonly JsonObject[];
 }
 
-export function decodeState(stored: StoredSession): SessionState {
-  const { head, revision } = stored;
+/**
+ * The state that was stored. What comes from outside the process is checked node by node; a store that lives in it
+ * gives back the very values it was given, and those are shared.
+ */
+export function decodeState(
+  stored: StoredSession,
+  { isLive = false }: { readonly isLive?: boolean } = {},
+): SessionState {
+  const { sessionId, head, revision, nodes } = stored;
   if (head.version !== 1) {
-    throw new MarlingError("unsupported_version", `session ${stored.sessionId}: expected head version 1, found ${head.version}`);
+    throw new MarlingError(
+      "unsupported_version",
+      `session ${sessionId}: expected head version 1, found ${head.version}`,
+    );
   }
   const graph = loadGraph({
-    sessionId: stored.sessionId as SessionId,
-    nodes: stored.nodes as unknown as readonly SessionNode[],
-    frames: head.frames as unknown as readonly Frame[],
-    currentFrameId: head.currentFrameId as FrameId,
+    sessionId,
+    nodes: isLive
+      ? (nodes as unknown as readonly SessionNode[])
+      : nodes.map((node, index) => decodeSessionNode(node, `nodes[${index}]`)),
+    frames: isLive
+      ? (head.frames as unknown as readonly Frame[])
+      : head.frames.map((frame, index) => decodeFrame(frame, `frames[${index}]`)),
+    currentFrameId: frameId(head.currentFrameId),
   });
   return {
     graph,

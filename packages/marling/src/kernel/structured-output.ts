@@ -1,10 +1,10 @@
 // Answers that follow a schema: the schema goes to the model, and what comes back is checked.
 
 import { MarlingError } from "../base/errors.ts";
-import { type Json, type JsonObject, decodeJson } from "../model/json.ts";
+import { decodeJson, type Json, type JsonObject } from "../model/json.ts";
 import type { TurnOutcome } from "../model/turn.ts";
 import type { Schema } from "../tool/contract.ts";
-import { compileSchema } from "../tool/schema.ts";
+import { compileSchema, mismatchText } from "../tool/schema.ts";
 
 export interface OutputReader {
   readonly jsonSchema: JsonObject | undefined;
@@ -18,21 +18,33 @@ export function outputReader(schema: Schema | undefined): OutputReader {
   return {
     jsonSchema: compiled.jsonSchema,
     read: async (outcome) => {
-      const found = outcome.value ?? parseAnswer(outcome.text);
+      const found = outcome.value === undefined ? parseAnswer(outcome.text) : outcome.value;
       const checked = await compiled.validate(found);
       if (checked.ok) return checked.value;
-      throw new MarlingError("invalid_output", `answer${checked.path}: ${checked.reason}`, { details: { path: checked.path, found } });
+      const { path } = checked;
+      const message = `answer: expected a value that follows the output schema, found a mismatch: ${mismatchText(checked)}`;
+      throw new MarlingError("invalid_output", message, { details: { path, found } });
     },
   };
 }
 
-/** JSON as models write it: bare, or in one fenced block. */
+const FENCED = /```(?:json)?[^\S\n]*\n([\s\S]*?)\n[^\S\n]*```/;
+
+/** JSON as models write it: bare, or in a fenced block. What is neither stays text, which a schema may still take. */
 function parseAnswer(text: string): Json {
-  const fenced = /^\s*```(?:json)?\s*\n([\s\S]*?)\n\s*```\s*$/.exec(text);
-  const body = fenced?.[1] ?? text;
+  const fenced = FENCED.exec(text)?.[1];
+  const candidates = fenced === undefined ? [text] : [text, fenced];
+  for (const candidate of candidates) {
+    const parsed = parseJson(candidate);
+    if (parsed !== undefined) return parsed.value;
+  }
+  return text;
+}
+
+function parseJson(text: string): { readonly value: Json } | undefined {
   try {
-    return decodeJson(JSON.parse(body), "answer");
+    return { value: decodeJson(JSON.parse(text), "answer") };
   } catch {
-    return text; // not JSON: a schema for strings may still take it
+    return undefined; // not JSON: the caller has another way to read it
   }
 }

@@ -1,165 +1,212 @@
 // Running a call: attempts, the wait for a result that comes later, and the hooks after it.
-//   TA1  one attempt is one effect, with the hooks after it and the attachments of its result inside.
+//   TA1  one attempt is one effect, with the hooks after it and the attachments of its result inside. A tool that only
+//        calls others is none: its calls are.
 //   TA2  all attempts of a call share its idempotency key and its completion key.
+//   TA3  how long a call took is recorded with its effects, so that every run of the turn says the same.
+//   TA4  what a tool does after its attempt has ended, or after its call was given up, does not count.
 
-import { messageOf } from "../base/errors.ts";
-import type { Json } from "../model/json.ts";
-import { type PendingResult, type ToolOutput, isPendingResult, pendingResult, toolCancelled, toolFailure, toolSuccess } from "../model/tool-output.ts";
-import type { NestedCall, NestedReply, ToolContext } from "../tool/contract.ts";
+import { MarlingError } from "../base/errors.ts";
+import { type LinkedSignal, linkSignal } from "../base/linked-signal.ts";
+import type { CompletedCall } from "../model/tool-call.ts";
+import {
+  isPendingResult,
+  type PendingResult,
+  pendingResult,
+  reviveToolOutput,
+  type ToolOutput,
+  toolCancelled,
+  toolFailure,
+} from "../model/tool-output.ts";
+import type { ExecutableCall, NestedCall, NestedReply, ToolContext } from "../tool/contract.ts";
 import { maxAttemptsOf, runAttempts, toolIdempotencyKey } from "../tool/dispatch.ts";
-import { storeAttachments } from "../tool/output.ts";
-import { type AttachmentKeeper, keepAttachment, refuseAttachment, writeAttachment } from "./attachments.ts";
-import { type DispatchOptions, dispatchCalls } from "./dispatch.ts";
+import { failureFromThrown } from "../tool/output.ts";
+import { afterCall } from "./after-call.ts";
+import { writeAttachment } from "./attachments.ts";
+import { awaitCompletion, completionName } from "./completion.ts";
+import type { DispatchCall } from "./dispatch.ts";
 import { nestedCalls } from "./nested-calls.ts";
 import type { ReadyCall } from "./prepare-call.ts";
-import { afterToolCall } from "./tool-hooks.ts";
-import { type TurnRun, performEffect } from "./turn-run.ts";
-import type { Resolution } from "./waits.ts";
+import { performEffect, type TurnRun } from "./turn-run.ts";
+
+export interface CallOptions {
+  readonly round: number;
+  /** Whether the call was given up. */
+  isAbandoned(): boolean;
+  /** Runs calls that the tool makes. */
+  callTools(turn: TurnRun, calls: readonly DispatchCall[]): Promise<readonly CompletedCall[]>;
+}
+
+export interface CallResult {
+  readonly output: ToolOutput;
+  readonly durationMs: number;
+}
 
 /** What the attempts of one call share. */
 interface CallRun {
   readonly turn: TurnRun;
   readonly ready: ReadyCall;
-  readonly options: DispatchOptions;
+  readonly options: CallOptions;
+  readonly signal: LinkedSignal;
   completionKey: string | undefined;
-  nested: number;
+  durationMs: number;
 }
 
-export async function runCall(turn: TurnRun, ready: ReadyCall, options: DispatchOptions): Promise<ToolOutput> {
-  const run: CallRun = { turn, ready, options, completionKey: undefined, nested: 0 };
-  const { clock } = turn.session.parts;
-  const { signal } = turn.control;
-  const { result } = await runAttempts({
-    policy: ready.manifest.retry,
-    attempt: (number) => attempt(run, number),
-    sleep: (ms) => clock.sleep(ms, { signal }),
-    signal,
-  });
-  return isPendingResult(result) ? awaitCompletion(run, result) : result;
+/** One attempt while it runs. */
+interface Attempt {
+  readonly run: CallRun;
+  readonly scope: TurnRun;
+  readonly number: number;
+  readonly nestedIds: Set<string>;
+  /** How long the calls it made took, those made at once counted as the longest of them. */
+  nestedMs: number;
+  isOver: boolean;
+}
+
+/** What an attempt came to. Plain JSON. */
+type Attempted = { readonly durationMs: number } & (
+  | { readonly output: ToolOutput }
+  | { readonly pending: PendingResult }
+);
+
+export async function runCall(turn: TurnRun, ready: ReadyCall, options: CallOptions): Promise<CallResult> {
+  const signal = linkSignal(turn.control.signal);
+  const run: CallRun = { turn, ready, options, signal, completionKey: undefined, durationMs: 0 };
+  try {
+    const { result } = await runAttempts({
+      policy: ready.manifest.retry,
+      attempt: (number) => attempt(run, number),
+      sleep: (ms, next) => pause(run, ms, next),
+      signal: signal.signal,
+    });
+    if (!isPendingResult(result)) return { output: result, durationMs: run.durationMs };
+    const { round } = options;
+    const { output, durationMs } = await awaitCompletion(turn, ready, { pending: result, round, signal });
+    return { output, durationMs: run.durationMs + durationMs };
+  } finally {
+    signal.release();
+    turn.session.parts.waits.end(completionName(turn, ready.call.callId));
+  }
 }
 
 async function attempt(run: CallRun, number: number): Promise<ToolOutput | PendingResult> {
   const { turn, ready, options } = run;
-  const perform = () => performAttempt(run, number);
-  if (ready.manifest.isOrchestrating === true) return perform();
-  return performEffect(turn, { key: `${options.round}.tool.${ready.call.callId}.${number}`, kind: "tool_attempt" }, perform);
+  const { manifest, call } = ready;
+  const effect = { key: `${options.round}.tool.${call.callId}.${number}`, kind: "tool_attempt" } as const;
+  const attempted =
+    manifest.isOrchestrating === true
+      ? await orchestrate(run, number)
+      : await performEffect(turn, effect, (scope) => performAttempt(startAttempt(run, scope, number)));
+  run.durationMs += attempted.durationMs;
+  return "pending" in attempted ? pendingResult(attempted.pending) : reviveToolOutput(attempted.output);
 }
 
-async function performAttempt(run: CallRun, number: number): Promise<ToolOutput | PendingResult> {
-  const startedAt = run.turn.session.parts.clock.monotonic();
-  const result = await execute(run, number);
-  if (!isPendingResult(result)) return afterwards(run, result, startedAt);
-  if (run.completionKey !== undefined) return result;
-  const message = `The tool ${run.ready.call.name} returned a pending result without taking its completion key first.`;
-  return afterwards(run, toolFailure({ code: "pending_tool_missing_completion_key", class: "internal", source: "runtime", message }), startedAt);
+function startAttempt(run: CallRun, scope: TurnRun, number: number): Attempt {
+  return { run, scope, number, nestedIds: new Set(), nestedMs: 0, isOver: false };
 }
 
-async function execute(run: CallRun, number: number): Promise<ToolOutput | PendingResult> {
-  const { turn, ready } = run;
-  const { name } = ready.call;
-  const registry = turn.session.tools();
-  const { grant } = ready.call;
-  const context = toolContext(run, number);
-  return turn.session.plugins.runTool(name, () =>
-    grant === undefined ? registry.execute(ready.prepared, context) : registry.executeGranted(grant, ready.prepared, context),
-  );
-}
-
-/** Stores what the output carries and runs the hooks after the call on it. */
-async function afterwards(run: CallRun, output: ToolOutput, startedAt: number): Promise<ToolOutput> {
-  const { turn, ready } = run;
-  const { session } = turn;
-  const keeper = keeperOf(turn);
-  const kept = await storeAttachments(output, (source) => keepAttachment(keeper, source), { allow: (source) => refuseAttachment(keeper, source, ready.call.name) });
-  try {
-    return await afterToolCall(turn, {
-      sessionId: session.id,
-      toolName: ready.call.name,
-      callId: ready.call.callId,
-      args: ready.args,
-      argumentProjection: ready.manifest.argumentProjection,
-      turnContext: turn.context,
-      host: session.host("tool"),
-      result: kept,
-      durationMs: Math.round(session.parts.clock.monotonic() - startedAt),
-    });
-  } catch (thrown) {
-    return toolFailure({ code: "after_tool_call_failed", class: "internal", source: "plugin", message: messageOf(thrown) });
-  }
-}
-
-async function awaitCompletion(run: CallRun, pending: PendingResult): Promise<ToolOutput> {
-  const { turn, ready, completionKey } = run;
-  const { waits, clock } = turn.session.parts;
-  const key = completionKey as string;
+async function performAttempt(one: Attempt): Promise<Attempted> {
+  const { clock } = one.scope.session.parts;
   const startedAt = clock.monotonic();
-  turn.emit({ kind: "waiting", callId: ready.call.callId, name: ready.call.name });
-  const arrived = await firstOf(run, waits.arrival(key), pending.deadlineMs);
-  waits.settle(key);
-  if (arrived === "timeout" && pending.onTimeout === "fail_turn") {
-    const message = `The tool ${ready.call.name} was not completed within ${pending.deadlineMs} ms.`;
-    turn.forced = { kind: "stopped", reason: "tool_error", code: "tool_completion_timeout", message };
-  }
-  return afterwards(run, completionOutput(run, arrived), startedAt);
+  const result = await execute(one);
+  return conclude(one, result, Math.round(clock.monotonic() - startedAt));
 }
 
-async function firstOf(run: CallRun, arrival: Promise<Resolution>, deadlineMs: number | undefined): Promise<Resolution | "timeout" | "cancelled"> {
-  const { clock } = run.turn.session.parts;
-  const { signal } = run.turn.control;
-  return new Promise((resolve) => {
-    const stopTimer = deadlineMs === undefined ? () => {} : clock.after(deadlineMs, () => done("timeout"));
-    const onAbort = (): void => done("cancelled");
-    const done = (result: Resolution | "timeout" | "cancelled"): void => {
-      stopTimer();
-      signal.removeEventListener("abort", onAbort);
-      resolve(result);
-    };
-    if (signal.aborted) done("cancelled");
-    else signal.addEventListener("abort", onAbort, { once: true });
-    arrival.then(done, () => done("cancelled"));
+/** Runs a tool whose work is to call others. Its calls are effects; the hooks after it are one more. */
+async function orchestrate(run: CallRun, number: number): Promise<Attempted> {
+  const { turn, ready, options } = run;
+  const one = startAttempt(run, turn, number);
+  const result = await execute(one);
+  if (!turn.session.plugins.runner.has("tool_calls.after")) return conclude(one, result, one.nestedMs);
+  const effect = { key: `${options.round}.after.${ready.call.callId}.${number}`, kind: "hook_phase" } as const;
+  return performEffect(turn, effect, (scope) => conclude({ ...one, scope }, result, one.nestedMs));
+}
+
+async function execute(one: Attempt): Promise<ToolOutput | PendingResult> {
+  const { run, scope } = one;
+  const { call, manifest, payload } = run.ready;
+  const { callId, name, args, grant } = call;
+  const checked = await run.ready.input();
+  if (checked.kind === "refused") return checked.output;
+  const carried = payload === undefined ? {} : { payload };
+  const prepared: ExecutableCall = { toolId: manifest.id, name: manifest.name, callId, args, input: checked.input, ...carried };
+  const registry = scope.session.tools();
+  const context = toolContext(one);
+  const ask = async (): Promise<ToolOutput | PendingResult> => {
+    const result =
+      grant === undefined ? await registry.execute(prepared, context) : await registry.executeGranted(grant, prepared, context);
+    return run.options.isAbandoned() ? toolCancelled("The call was given up.") : result;
+  };
+  try {
+    return await scope.session.plugins.runTool(name, ask, { deltas: scope.deltas });
+  } catch (thrown) {
+    return failureFromThrown(thrown, name);
+  } finally {
+    one.isOver = true;
+  }
+}
+
+async function conclude(one: Attempt, result: ToolOutput | PendingResult, durationMs: number): Promise<Attempted> {
+  const { run, scope } = one;
+  const { call, manifest } = run.ready;
+  if (isPendingResult(result) && run.completionKey !== undefined) return { pending: result, durationMs };
+  const output = isPendingResult(result) ? withoutKey(call.name) : result;
+  if (run.options.isAbandoned()) return { output, durationMs };
+  return { output: await afterCall(scope, { call, manifest, output, durationMs }), durationMs };
+}
+
+function withoutKey(name: string): ToolOutput {
+  const message = `The tool ${name} returned a pending result without taking its completion key first.`;
+  return toolFailure({ code: "pending_tool_missing_completion_key", class: "internal", source: "runtime", message });
+}
+
+async function pause({ turn, ready, options, signal }: CallRun, ms: number, next: number): Promise<void> {
+  const effect = { key: `${options.round}.timer.${ready.call.callId}.${next}`, kind: "timer" } as const;
+  await performEffect(turn, effect, async () => {
+    await turn.session.parts.clock.sleep(ms, { signal: signal.signal });
+    return null;
   });
 }
 
-function completionOutput({ ready }: CallRun, arrived: Resolution | "timeout" | "cancelled"): ToolOutput {
-  if (arrived === "cancelled") return toolCancelled("The turn was cancelled while the call was waiting.");
-  if (arrived === "timeout") {
-    return toolFailure({ code: "tool_completion_timeout", class: "timeout", source: "runtime", message: `The tool ${ready.call.name} was not completed in time.` });
-  }
-  return "ok" in arrived ? toolSuccess(arrived.ok) : toolFailure({ ...arrived.error, class: "execution", source: "tool" });
-}
-
-function toolContext(run: CallRun, number: number): ToolContext {
-  const { turn, ready } = run;
-  const { session } = turn;
-  const { callId, name, grant } = ready.call;
+function toolContext(one: Attempt): ToolContext {
+  const { run, scope, number } = one;
+  const { session, turnId } = scope;
+  const { call, manifest } = run.ready;
+  const { callId, name, grant } = call;
   const context: ToolContext = {
     sessionId: session.id,
-    turnId: turn.turnId,
+    turnId,
     callId,
     frameId: session.frameId,
     attempt: number,
-    maxAttempts: maxAttemptsOf(ready.manifest.retry),
-    signal: turn.control.signal,
-    idempotencyKey: toolIdempotencyKey({ sessionId: session.id, turnId: turn.turnId, callId, toolId: ready.manifest.id }),
-    progress: (message) => turn.emit({ kind: "tool_progress", callId, name, message }),
+    maxAttempts: maxAttemptsOf(manifest.retry),
+    signal: run.signal.signal,
+    idempotencyKey: toolIdempotencyKey({ sessionId: session.id, turnId, callId, toolId: manifest.id }),
+    progress: (message) => scope.emit({ kind: "tool_progress", callId, name, message }),
     completionKey: async () => {
-      run.completionKey ??= session.parts.waits.mint();
+      refuseEnded(one, "take a completion key");
+      run.completionKey ??= session.parts.waits.mint(completionName(scope, callId));
       return run.completionKey;
     },
     pending: (options) => pendingResult(options),
-    callTools: (calls) => callNested(run, calls),
-    attachments: { put: (bytes, mediaType) => writeAttachment(keeperOf(turn), bytes, mediaType) },
+    callTools: (calls) => callNested(one, calls),
+    attachments: { put: (bytes, mediaType) => writeAttachment(session.parts, bytes, mediaType) },
   };
-  return Object.freeze(grant === undefined ? context : { ...context, binding: grant.binding as Json });
+  return Object.freeze(grant === undefined ? context : { ...context, binding: grant.binding });
 }
 
-async function callNested(run: CallRun, calls: readonly NestedCall[]): Promise<readonly NestedReply[]> {
-  const { turn, ready, options } = run;
-  const list = nestedCalls(calls, { parentCallId: ready.call.callId, from: run.nested });
-  run.nested += calls.length;
-  return dispatchCalls(turn, list, { path: "tool", round: options.round, parentCallId: ready.call.callId });
+async function callNested(one: Attempt, calls: readonly NestedCall[]): Promise<readonly NestedReply[]> {
+  refuseEnded(one, "call other tools");
+  const { run, scope, number, nestedIds } = one;
+  const { callId } = run.ready.call;
+  const parentCallId = number === 1 ? callId : `${callId}:attempt_${number}`;
+  const replies = await run.options.callTools(scope, nestedCalls(calls, { parentCallId, from: nestedIds.size, taken: nestedIds }));
+  one.nestedMs += Math.max(0, ...replies.map(({ durationMs }) => durationMs));
+  return replies;
 }
 
-function keeperOf(turn: TurnRun): AttachmentKeeper {
-  return { blobs: turn.session.parts.store.blobs, policy: turn.session.parts.attachmentPolicy };
+function refuseEnded({ run, isOver }: Attempt, what: string): void {
+  if (!isOver && !run.options.isAbandoned()) return;
+  const { callId, name } = run.ready.call;
+  const message = `tool ${name}: call ${callId} has ended and can no longer ${what}; await it before execute returns`;
+  throw new MarlingError("stale_scope", message, { details: { callId, tool: name } });
 }

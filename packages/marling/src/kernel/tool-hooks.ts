@@ -1,9 +1,13 @@
 // How the hooks around a tool call compose.
-//   TH1  a replacement of arguments holds at once for later hooks, is checked against the tool's schema, and is shown
-//        once to every earlier hook; in that second look only abort and denial count, and another replacement is a
-//        conflict.
-//   TH2  abort beats denial, denial beats success. Equals: before a call the smaller plugin id wins, after it the first.
-//   TH3  what another plugin decided against is reported with both plugin ids.
+//   TH1  all hooks have answered before the first directive is applied: a hook that fails leaves nothing of the others.
+//   TH2  a replacement of arguments holds at once for later hooks, is checked against the tool's schema, and is shown
+//        once to every earlier hook whose plugin has not refused the call. In that second look only what restricts
+//        counts, and another replacement is a conflict that fails the call. A result is replaced the same way; of several
+//        replacements the first stays.
+//   TH3  abort beats denial, denial beats success, in whatever order they come. Equals: before a call the smaller plugin
+//        id wins, after it the first. An abort shows the text of the denial it displaced.
+//   TH4  what another plugin decided against is reported with both plugin ids.
+//   TH5  a directive whose application fails settles the call, and nothing after it is applied.
 
 import { MarlingError, messageOf } from "../base/errors.ts";
 import { unreachable } from "../base/unreachable.ts";
@@ -12,22 +16,19 @@ import { type ToolOutput, toolFailure } from "../model/tool-output.ts";
 import type { Directive } from "../plugin/directive.ts";
 import type { ToolCallHookContext, ToolResultHookContext } from "../plugin/hook-context.ts";
 import type { PluginOwned } from "../plugin/hook-runner.ts";
-import { acceptMessages, applyNow, notAllowed } from "./directive.ts";
-import { type TurnRun, emitPluginEvents } from "./turn-run.ts";
+import { applyNow, isRefused, notAllowed } from "./directive.ts";
+import { acceptMessages } from "./hook-messages.ts";
+import { reportIssues } from "./lifecycle.ts";
+import { issueOfThrown } from "./turn-fault.ts";
+import { emitPluginEvents, type TurnRun } from "./turn-run.ts";
 
-type HookPhase = "before_tool_call" | "after_tool_call";
+type ToolPhase = "before_tool_call" | "after_tool_call";
+type Owned = PluginOwned<Directive>;
 
 /** One registered hook, ready to be asked about one context. */
-export interface AskableHook<Context> {
+interface AskableHook<Context> {
   readonly pluginId: string;
-  ask(context: Context): readonly Directive[] | Promise<readonly Directive[]>;
-}
-
-type Strength = 1 | 2 | 3;
-interface Verdict {
-  readonly pluginId: string;
-  readonly strength: Strength;
-  readonly output: ToolOutput;
+  ask(context: Context): Promise<readonly Directive[]>;
 }
 
 export interface BeforeResult {
@@ -39,172 +40,242 @@ export interface BeforeResult {
 /** Checks arguments that a hook put in the place of others; a refusal is the output the call would have. */
 export type ArgsCheck = (args: Json) => Promise<ToolOutput | undefined>;
 
-export async function beforeToolCall(turn: TurnRun, context: ToolCallHookContext, check: ArgsCheck): Promise<BeforeResult> {
-  const hooks = turn.session.plugins.toolCallHooks("tool_calls.before");
-  const board = new VerdictBoard(turn, "before_tool_call");
-  let args = context.args;
-  for (const [index, hook] of hooks.entries()) {
-    for (const directive of await hook.ask({ ...context, args })) {
-      if (directive.kind !== "replace_tool_args") {
-        if (await board.take({ pluginId: hook.pluginId, value: directive })) continue;
-        return { args, output: board.winner?.output };
-      }
-      const refusal = await check(directive.args);
-      if (refusal !== undefined) return { args: directive.args, output: badReplacement(hook.pluginId, refusal) };
-      args = directive.args;
-      const conflict = await lookAgain(hooks.slice(0, index), { ...context, args }, { board, by: hook.pluginId });
-      if (conflict !== undefined) return { args, output: conflict };
-    }
+/** Asks the hooks before a call and applies what they want. Rejects when a hook fails, with nothing applied. */
+export async function beforeToolCall(
+  turn: TurnRun,
+  context: ToolCallHookContext,
+  check: ArgsCheck,
+): Promise<BeforeResult> {
+  const board = new VerdictBoard(turn, "before_tool_call", context);
+  const heard = await reporting(turn, () => hearBefore(turn, context, { board, check }));
+  let { args } = context;
+  for (const owned of heard) {
+    if (owned.value.kind === "replace_tool_args") args = owned.value.args;
+    else if (!(await board.take(owned))) break;
   }
-  return { args, output: board.winner?.output };
+  return { args, output: board.output };
 }
 
+/** Asks the hooks after a call and applies what they want. Rejects when a hook fails, with nothing applied. */
 export async function afterToolCall(turn: TurnRun, context: ToolResultHookContext): Promise<ToolOutput> {
-  const hooks = turn.session.plugins.toolCallHooks("tool_calls.after");
-  const board = new VerdictBoard(turn, "after_tool_call");
-  let result = context.result;
-  let replacedBy: string | undefined;
-  for (const [index, hook] of hooks.entries()) {
-    for (const directive of await hook.ask({ ...context, result })) {
-      const isReplacement = directive.kind === "short_circuit_tool" && directive.output.outcome.kind === "success";
-      if (!isReplacement) {
-        if (await board.take({ pluginId: hook.pluginId, value: directive })) continue;
-        return board.winner?.output ?? result;
-      }
-      if (replacedBy !== undefined && replacedBy !== hook.pluginId) {
-        board.report({ winner: replacedBy, ignored: hook.pluginId, strength: 1 });
-        continue;
-      }
-      result = directive.output;
-      replacedBy = hook.pluginId;
-      await lookAgain(hooks.slice(0, index), { ...context, result }, { board, by: hook.pluginId });
-    }
-  }
-  return board.winner?.output ?? result;
+  const board = new VerdictBoard(turn, "after_tool_call", context);
+  const heard = await reporting(turn, () => hearAfter(turn, context));
+  for (const owned of heard) if (!(await board.take(owned))) break;
+  return board.output ?? context.result;
 }
 
-/** Shows a replacement to the hooks that ran before it. Only what restricts counts. */
+async function hearBefore(
+  turn: TurnRun,
+  context: ToolCallHookContext,
+  { board, check }: { readonly board: VerdictBoard; readonly check: ArgsCheck },
+): Promise<readonly Owned[]> {
+  const hooks = turn.session.plugins.toolCallHooks("tool_calls.before", { deltas: turn.deltas });
+  const heard: Owned[] = [];
+  let { args } = context;
+  for (const [index, hook] of hooks.entries()) {
+    const { pluginId } = hook;
+    for (const value of await hook.ask({ ...context, args })) {
+      heard.push({ pluginId, value });
+      if (value.kind !== "replace_tool_args") continue;
+      args = value.args;
+      const refused = await check(args);
+      if (refused !== undefined) return [...heard, denial(pluginId, badReplacement(pluginId, refused))];
+      const look = { phase: "before_tool_call", context: { ...context, args }, heard } as const;
+      const again = await lookAgain(hooks.slice(0, index), look);
+      if (again !== undefined)
+        return [...heard, denial(pluginId, board.replacementConflict(pluginId, again))];
+    }
+  }
+  return heard;
+}
+
+async function hearAfter(turn: TurnRun, context: ToolResultHookContext): Promise<readonly Owned[]> {
+  const hooks = turn.session.plugins.toolCallHooks("tool_calls.after", { deltas: turn.deltas });
+  const heard: Owned[] = [];
+  let replaced: ToolOutput | undefined;
+  for (const [index, hook] of hooks.entries()) {
+    for (const value of await hook.ask({ ...context, result: replaced ?? context.result })) {
+      heard.push({ pluginId: hook.pluginId, value });
+      if (replaced !== undefined || value.kind !== "short_circuit_tool" || isDenial(value)) continue;
+      replaced = value.output;
+      const look = { phase: "after_tool_call", context: { ...context, result: replaced }, heard } as const;
+      await lookAgain(hooks.slice(0, index), look);
+    }
+  }
+  return heard;
+}
+
+/** Shows a replacement to the hooks that ran before it; returns the plugin that would replace it again. */
 async function lookAgain<Context extends { readonly args: Json }>(
   earlier: readonly AskableHook<Context>[],
-  context: Context,
-  { board, by }: { readonly board: VerdictBoard; readonly by: string },
-): Promise<ToolOutput | undefined> {
-  for (const hook of earlier) {
-    for (const directive of await hook.ask(context)) {
-      if (directive.kind === "replace_tool_args" && !jsonEqual(directive.args, context.args)) return board.replacementConflict(by, hook.pluginId);
-      board.restrict({ pluginId: hook.pluginId, value: directive });
+  {
+    phase,
+    context,
+    heard,
+  }: { readonly phase: ToolPhase; readonly context: Context; readonly heard: Owned[] },
+): Promise<string | undefined> {
+  const refusers = new Set(
+    heard.filter(({ value }) => restricts(value, phase)).map(({ pluginId }) => pluginId),
+  );
+  for (const { pluginId, ask } of earlier) {
+    if (refusers.has(pluginId)) continue;
+    for (const value of await ask(context)) {
+      if (restricts(value, phase)) heard.push({ pluginId, value });
+      else if (value.kind === "replace_tool_args" && !jsonEqual(value.args, context.args)) return pluginId;
     }
   }
   return undefined;
 }
 
-/** The strongest verdict so far, and what lost against it. */
+function restricts(value: Directive, phase: ToolPhase): boolean {
+  return value.kind === "abort_turn" || isDenial(value) || isRefused(value, phase);
+}
+
+function isDenial(value: Directive): boolean {
+  return value.kind === "short_circuit_tool" && value.output.outcome.kind !== "success";
+}
+
+/** Whatever fails a call is in the report of the turn, with the plugin and the hook. */
+async function reporting<T>(turn: TurnRun, hear: () => Promise<T>): Promise<T> {
+  try {
+    return await hear();
+  } catch (thrown) {
+    reportIssues(turn, [issueOfThrown(thrown)]);
+    throw thrown;
+  }
+}
+
+const STRENGTHS = ["success", "denial", "abort", "error"] as const;
+type Strength = (typeof STRENGTHS)[number];
+
+interface Verdict {
+  readonly pluginId: string;
+  readonly strength: Strength;
+  readonly output: ToolOutput;
+}
+
+/** What the plugins decided about one call, and what lost. */
 class VerdictBoard {
   readonly #turn: TurnRun;
-  readonly #phase: HookPhase;
-  #winner: Verdict | undefined;
+  readonly #phase: ToolPhase;
+  readonly #call: Pick<ToolCallHookContext, "toolName" | "callId">;
+  readonly #best = new Map<Strength, Verdict>();
+  #offered = 0;
 
-  constructor(turn: TurnRun, phase: HookPhase) {
+  constructor(turn: TurnRun, phase: ToolPhase, call: Pick<ToolCallHookContext, "toolName" | "callId">) {
     this.#turn = turn;
     this.#phase = phase;
+    this.#call = call;
   }
 
-  get winner(): Verdict | undefined {
-    return this.#winner;
+  /** The output that the decisions so far come to, if there was any. */
+  get output(): ToolOutput | undefined {
+    const winner = this.#winner;
+    const displaced = winner?.strength === "abort" ? this.#best.get("denial") : undefined;
+    return (displaced ?? winner)?.output;
   }
 
   /** Applies one directive; false when nothing after it may be applied. */
-  async take({ pluginId, value }: PluginOwned<Directive>): Promise<boolean> {
+  async take({ pluginId, value }: Owned): Promise<boolean> {
+    if (isRefused(value, this.#phase)) {
+      const output = failed(notAllowed(value.kind, { phase: this.#phase, pluginId }));
+      return this.#judge({ pluginId, strength: "denial", output });
+    }
     switch (value.kind) {
       case "abort_turn":
-        this.#judge({ pluginId, strength: 3, output: aborted(value) });
-        return true;
+        return this.#judge({ pluginId, strength: "abort", output: aborted(value) });
       case "short_circuit_tool":
-        this.#judge({ pluginId, strength: value.output.outcome.kind === "success" ? 1 : 2, output: value.output });
-        return true;
+        return this.#judge({
+          pluginId,
+          strength: isDenial(value) ? "denial" : "success",
+          output: value.output,
+        });
       case "emit_events":
         emitPluginEvents(this.#turn, pluginId, value.events);
         return true;
       case "enqueue_messages":
-        return this.#enqueue(pluginId, value);
-      case "replace_tool_args":
-        this.#judge({ pluginId, strength: 2, output: refusal(notAllowed(value.kind, { phase: this.#phase, pluginId })) });
-        return true;
       case "create_session":
       case "emit_trace":
         return this.#apply(pluginId, value);
+      case "replace_tool_args":
+        return true;
       default:
         return unreachable(value);
     }
   }
 
-  /** Counts a directive of the second look only if it restricts; side effects are not repeated. */
-  restrict({ pluginId, value }: PluginOwned<Directive>): void {
-    if (value.kind === "abort_turn") this.#judge({ pluginId, strength: 3, output: aborted(value) });
-    if (value.kind === "short_circuit_tool" && value.output.outcome.kind !== "success") this.#judge({ pluginId, strength: 2, output: value.output });
-  }
-
   replacementConflict(by: string, again: string): ToolOutput {
-    this.report({ winner: by, ignored: again, strength: 2 });
+    this.#report({ pluginId: by, strength: "denial" }, { pluginId: again, strength: "denial" });
     const message = `plugins ${by} and ${again} both replace the arguments of this call; expected one of them to leave the other's as they are`;
     return toolFailure({ code: "replacement_conflict", class: "internal", source: "plugin", message });
   }
 
-  report({ winner, ignored, strength }: { readonly winner: string; readonly ignored: string; readonly strength: number }): void {
-    const payload = { winner, ignored, strength };
-    emitPluginEvents(this.#turn, winner, [{ kind: "custom", name: `${this.#phase}.directive_conflict`, payload }]);
-    this.#turn.session.services.emitTrace({ name: `${this.#phase}.directive_conflict`, payload }).catch(() => undefined);
+  get #winner(): Verdict | undefined {
+    const strongest = STRENGTHS.findLast((strength) => this.#best.has(strength));
+    return strongest === undefined ? undefined : this.#best.get(strongest);
   }
 
-  #judge(verdict: Verdict): void {
+  #judge(verdict: Verdict): true {
     const held = this.#winner;
-    if (held === undefined) {
-      this.#winner = verdict;
-      return;
-    }
-    const wins = verdict.pluginId === held.pluginId ? verdict.strength >= held.strength : this.#beats(verdict, held);
-    this.#winner = wins ? withDenialText(verdict, held) : held;
-    if (verdict.pluginId === held.pluginId) return;
-    const [winner, ignored] = wins ? [verdict, held] : [held, verdict];
-    this.report({ winner: winner.pluginId, ignored: ignored.pluginId, strength: winner.strength });
-  }
-
-  #beats(challenger: Verdict, held: Verdict): boolean {
-    if (challenger.strength !== held.strength) return challenger.strength > held.strength;
-    return this.#phase === "before_tool_call" && challenger.pluginId < held.pluginId;
-  }
-
-  #enqueue(pluginId: string, value: Extract<Directive, { kind: "enqueue_messages" }>): boolean {
-    if (this.#phase === "before_tool_call") {
-      this.#judge({ pluginId, strength: 2, output: refusal(notAllowed(value.kind, { phase: this.#phase, pluginId })) });
-      return true;
-    }
-    const { buffer } = this.#turn;
-    buffer.push(...acceptMessages(this.#turn, value.messages, { pluginId, prefix: `after_tool_call.${buffer.length}.${this.#turn.log.toolCalls.length}` }));
+    const rival = this.#best.get(verdict.strength);
+    const isBest =
+      rival === undefined || (this.#phase === "before_tool_call" && verdict.pluginId <= rival.pluginId);
+    if (isBest) this.#best.set(verdict.strength, verdict);
+    if (held === undefined || held.pluginId === verdict.pluginId) return true;
+    if (this.#winner === verdict) this.#report(verdict, held);
+    else this.#report(held, verdict);
     return true;
   }
 
-  async #apply(pluginId: string, value: Extract<Directive, { kind: "create_session" | "emit_trace" }>): Promise<boolean> {
+  #report(winner: Omit<Verdict, "output">, ignored: Omit<Verdict, "output">): void {
+    const { toolName, callId } = this.#call;
+    const name = `${this.#phase}.directive_conflict`;
+    const payload = {
+      winner: winner.pluginId,
+      winnerStrength: winner.strength,
+      ignored: ignored.pluginId,
+      ignoredStrength: ignored.strength,
+      toolName,
+      callId,
+    };
+    emitPluginEvents(this.#turn, winner.pluginId, [{ kind: "custom", name, payload }]);
+    this.#turn.session.services.emitTrace({ name, payload }).catch(() => undefined); // a trace never decides anything
+  }
+
+  async #apply(
+    pluginId: string,
+    value: Extract<Directive, { kind: "enqueue_messages" | "create_session" | "emit_trace" }>,
+  ): Promise<boolean> {
     try {
-      await applyNow(this.#turn.session, value, { pluginId, phase: this.#phase });
+      if (value.kind === "enqueue_messages") await this.#buffer(pluginId, value.messages);
+      else await applyNow(this.#turn.session, value, { pluginId, phase: this.#phase });
       return true;
     } catch (thrown) {
-      this.#judge({ pluginId, strength: 3, output: refusal(thrown) });
+      this.#judge({ pluginId, strength: "error", output: failed(thrown) });
       return false;
     }
   }
+
+  /** Keeps messages for the next checkpoint. */
+  async #buffer(
+    pluginId: string,
+    inputs: Extract<Directive, { kind: "enqueue_messages" }>["messages"],
+  ): Promise<void> {
+    const from = this.#offered;
+    this.#offered += inputs.length;
+    this.#turn.buffer.push(...(await acceptMessages(this.#turn, inputs, { pluginId, from })));
+  }
 }
 
-/** A denial that an abort displaces keeps its text, so that the model still learns the reason. */
-function withDenialText(verdict: Verdict, held: Verdict): Verdict {
-  return verdict.strength === 3 && held.strength === 2 ? { ...verdict, output: held.output } : verdict;
+function denial(pluginId: string, output: ToolOutput): Owned {
+  return { pluginId, value: { kind: "short_circuit_tool", output } };
 }
 
 function aborted({ code, message }: { readonly code: string; readonly message: string }): ToolOutput {
   return toolFailure({ code, message, class: "permission_denied", source: "plugin" });
 }
 
-function refusal(thrown: unknown): ToolOutput {
+function failed(thrown: unknown): ToolOutput {
   const code = MarlingError.is(thrown) ? thrown.code : "plugin_failed";
   return toolFailure({ code, message: messageOf(thrown), class: "internal", source: "plugin" });
 }

@@ -4,42 +4,66 @@
 import { MarlingError, messageOf } from "../base/errors.ts";
 import type { TurnIssue, TurnOutcome } from "../model/turn.ts";
 
+export interface FaultSource {
+  readonly pluginId?: string | undefined;
+  readonly hook?: string | undefined;
+  readonly cause?: unknown;
+}
+
 export class TurnFault extends Error {
   override readonly name: string = "TurnFault";
   readonly code: string;
   readonly pluginId: string | undefined;
   readonly hook: string | undefined;
 
-  constructor(code: string, message: string, from: { readonly pluginId?: string | undefined; readonly hook?: string | undefined; readonly cause?: unknown } = {}) {
-    super(message, { cause: from.cause });
+  constructor(code: string, message: string, { pluginId, hook, cause }: FaultSource = {}) {
+    super(message, { cause });
     this.code = code;
-    this.pluginId = from.pluginId;
-    this.hook = from.hook;
+    this.pluginId = pluginId;
+    this.hook = hook;
   }
 }
 
 /** Codes that say the machinery failed, not the turn: they reject `result` and leave the input unsettled. */
-const MACHINERY: ReadonlySet<string> = new Set(["revision_conflict", "session_deleted", "runtime_closed", "io_failed"]);
+const MACHINERY: ReadonlySet<string> = new Set([
+  "revision_conflict",
+  "session_deleted",
+  "runtime_closed",
+  "io_failed",
+]);
 
 /** The fault that a thrown value stands for; machinery faults are passed on as they are. */
 export function toFault(thrown: unknown): TurnFault {
-  if (thrown instanceof TurnFault) return thrown;
-  if (!MarlingError.is(thrown)) return new TurnFault("runtime_error", messageOf(thrown), { cause: thrown });
-  if (MACHINERY.has(thrown.code)) throw thrown;
-  const { pluginId, hook } = thrown.details;
-  return new TurnFault(thrown.code, thrown.message, {
-    pluginId: typeof pluginId === "string" ? pluginId : undefined,
-    hook: typeof hook === "string" ? hook : undefined,
-    cause: thrown,
-  });
+  if (MarlingError.is(thrown) && MACHINERY.has(thrown.code)) throw thrown;
+  return faultOf(thrown);
 }
 
 export function faultOutcome(fault: TurnFault): TurnOutcome {
   return { kind: "stopped", reason: "runtime_error", code: fault.code, message: fault.message };
 }
 
-export function faultIssue(fault: TurnFault): TurnIssue {
-  const plugin = fault.pluginId === undefined ? {} : { pluginId: fault.pluginId };
-  const hook = fault.hook === undefined ? {} : { hook: fault.hook };
-  return { kind: fault.pluginId === undefined ? "runtime" : "plugin", code: fault.code, message: fault.message, ...plugin, ...hook };
+export function faultIssue({ code, message, pluginId, hook }: TurnFault): TurnIssue {
+  return {
+    kind: pluginId === undefined ? "runtime" : "plugin",
+    code,
+    message,
+    ...(pluginId === undefined ? {} : { pluginId }),
+    ...(hook === undefined ? {} : { hook }),
+  };
+}
+
+/** A thrown value as a report shows it, where it ends nothing. */
+export function issueOfThrown(thrown: unknown): TurnIssue {
+  return faultIssue(faultOf(thrown));
+}
+
+function faultOf(thrown: unknown): TurnFault {
+  if (thrown instanceof TurnFault) return thrown;
+  if (!MarlingError.is(thrown)) return new TurnFault("runtime_error", messageOf(thrown), { cause: thrown });
+  const { pluginId, hook } = thrown.details;
+  return new TurnFault(thrown.code, thrown.message, {
+    pluginId: typeof pluginId === "string" ? pluginId : undefined,
+    hook: typeof hook === "string" ? hook : undefined,
+    cause: thrown,
+  });
 }

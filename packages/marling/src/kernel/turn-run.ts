@@ -1,15 +1,17 @@
 // What the phases of one turn share. Phases add to the log and to the buffer; they keep no references to each other.
 
-import type { SharedList } from "../base/shared-list.ts";
+import { SharedList } from "../base/shared-list.ts";
 import type { EffectKey, TurnId } from "../model/ids.ts";
 import type { JsonObject } from "../model/json.ts";
 import type { Message } from "../model/message.ts";
 import type { ToolCallRecord } from "../model/tool-output.ts";
 import type { ModelCallRecord, PluginEvent, TurnEvent, TurnIssue, TurnOutcome } from "../model/turn.ts";
 import type { EffectKind } from "../effects/contract.ts";
+import type { StateDelta } from "../plugin/durable.ts";
 import type { TurnContext } from "../plugin/hook-context.ts";
 import type { NodeDraft } from "../session/node.ts";
 import type { SessionReadView } from "../session/view.ts";
+import type { ToolState } from "../tool/contract.ts";
 import type { TurnRecord } from "../turn/effect.ts";
 import type { Environment } from "./environment.ts";
 import type { ResidentSession } from "./resident-session.ts";
@@ -25,6 +27,10 @@ export interface TurnLog {
 export interface TurnRun {
   readonly session: ResidentSession;
   readonly turnId: TurnId;
+  /** The name of its commit; other operations of the session never have it. */
+  readonly operation: string;
+  /** What ids of its messages begin with; unique over all sessions. In an effect it has the effect's key behind it. */
+  readonly scope: string;
   readonly control: TurnControl;
   readonly context: TurnContext;
   readonly log: TurnLog;
@@ -41,6 +47,8 @@ export interface TurnRun {
   readonly committedCalls: number;
   /** Messages that hooks after tool calls left for the next checkpoint. */
   readonly buffer: Message[];
+  /** Changes of plugin state that an effect names as its own; the turn itself has no such list. */
+  readonly deltas?: StateDelta[];
   /** The prompt and tools of the round, once prepared. */
   environment: Environment | undefined;
   /** An outcome that ends the turn at the next step, whatever the protocol would do. */
@@ -60,18 +68,97 @@ export function viewOf(turn: TurnRun, records: readonly TurnRecord[]): SessionRe
   return turn.session.readView(messagesOf(turn, records));
 }
 
-/** Runs one effect: its outcome is that of an earlier run if there was one, with the plugin state it left behind. */
-export async function performEffect<T>(turn: TurnRun, effect: { readonly key: string; readonly kind: EffectKind }, perform: () => Promise<T>): Promise<T> {
+/** What an effect leaves behind besides its outcome. Plain JSON, recorded with it; what there is none of is left out. */
+interface LeftBehind {
+  readonly messages?: readonly Message[];
+  readonly issues?: readonly TurnIssue[];
+  readonly deltas?: readonly StateDelta[];
+  readonly forced?: TurnOutcome;
+  readonly compaction?: readonly NodeDraft[];
+  readonly tools?: ToolState;
+}
+
+/**
+ * Runs one effect. Its outcome is that of an earlier run if there was one, and what it left behind besides is added to
+ * the turn in every run.
+ * Contract: `perform` adds to the `scope` it is given: the turn, with a place of its own for what the effect leaves.
+ */
+export async function performEffect<T>(
+  turn: TurnRun,
+  effect: { readonly key: string; readonly kind: EffectKind },
+  perform: (scope: TurnRun) => Promise<T>,
+): Promise<T> {
   const { session, turnId } = turn;
+  const scope: TurnRun = { ...scopeOf(turn), scope: `${turn.scope}.${effect.key}` };
   let hasRun = false;
   const request = { sessionId: session.id, turnId, key: effect.key as EffectKey, kind: effect.kind };
-  const recorded = await session.parts.effects.run(request, async () => {
+  const run = async (): Promise<{ readonly value: T; readonly left: LeftBehind }> => {
     hasRun = true;
-    const value = await perform();
-    return { value, deltas: session.plugins.takeDeltas() };
+    const { generation } = session.plugins.toolRegistry;
+    const value = await perform(scope);
+    return { value, left: { ...leftIn(scope, turn), ...movedState(turn, { scope, generation }) } };
+  };
+  const { value, left } = await session.parts.effects.run(request, run).catch((thrown: unknown) => {
+    turn.log.issues.push(...scope.log.issues);
+    throw thrown;
   });
-  if (!hasRun) for (const delta of recorded.deltas) session.plugins.applyDelta(delta);
-  return recorded.value;
+  if (!hasRun) takeOver(session, left);
+  leave(turn, left);
+  return value;
+}
+
+/** The turn with a place of its own for what is left behind, so that effects which run at once can be told apart. */
+export function scopeOf(turn: TurnRun): TurnRun {
+  return { ...turn, buffer: [], deltas: [], log: { ...turn.log, issues: [] } };
+}
+
+/** Adds what was left in a scope to the turn it was made from. */
+export function joinScope(turn: TurnRun, scope: TurnRun): void {
+  leave(turn, { ...leftIn(scope, turn), deltas: scope.deltas ?? [] });
+}
+
+function leftIn({ buffer, log, forced, compaction }: TurnRun, turn: TurnRun): LeftBehind {
+  return {
+    ...(buffer.length === 0 ? {} : { messages: buffer }),
+    ...(log.issues.length === 0 ? {} : { issues: log.issues }),
+    ...(forced === undefined || forced === turn.forced ? {} : { forced }),
+    ...(compaction === undefined || compaction === turn.compaction ? {} : { compaction }),
+  };
+}
+
+/** What an effect did to plugins and tools. Only effects of the turn itself run alone, so only they take what is shared. */
+function movedState(turn: TurnRun, { scope, generation }: { readonly scope: TurnRun; readonly generation: number }): LeftBehind {
+  const { plugins } = turn.session;
+  const shared = turn.deltas === undefined ? plugins.takeDeltas() : [];
+  const deltas = [...(scope.deltas ?? []), ...shared];
+  return {
+    ...(deltas.length === 0 ? {} : { deltas }),
+    ...(plugins.toolRegistry.generation === generation ? {} : { tools: plugins.toolRegistry.exportState() }),
+  };
+}
+
+function leave(turn: TurnRun, { messages = [], issues = [], deltas = [], forced, compaction }: LeftBehind): void {
+  turn.buffer.push(...messages);
+  turn.log.issues.push(...issues);
+  turn.deltas?.push(...deltas);
+  turn.forced ??= forced;
+  if (compaction !== undefined) showCompacted(turn, compaction);
+}
+
+/** Puts plugins and tools where an effect of an earlier run left them. */
+function takeOver(session: ResidentSession, { deltas = [], tools }: LeftBehind): void {
+  const { plugins } = session;
+  for (const delta of deltas) plugins.applyDelta(delta);
+  if (tools === undefined || tools.generation <= plugins.toolRegistry.generation) return;
+  plugins.toolRegistry.restoreState(tools);
+  session.refreshToolCatalog();
+}
+
+/** From here on the model is shown the seeds of a new frame in the place of what was before the turn. */
+export function showCompacted(turn: TurnRun, seeds: readonly NodeDraft[]): void {
+  turn.compaction = seeds;
+  turn.shown = SharedList.of(seeds.flatMap((body) => (body.kind === "message" ? [body.message] : [])));
+  turn.shownRecords = 0;
 }
 
 export function emitPluginEvents(turn: TurnRun, pluginId: string, events: readonly PluginEvent[]): void {

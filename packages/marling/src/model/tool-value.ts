@@ -14,14 +14,14 @@ import {
 
 export const TOOL_VALUE_KEY = "$marling";
 
-const ATTACHMENT: unique symbol = Symbol.for("marling.tool_attachment") as never;
+const ATTACHMENT: symbol = Symbol.for("marling.tool_attachment");
 
 /** An attachment inside a tool value. */
 export class ToolAttachment {
   readonly source: AttachmentSource;
-  readonly [ATTACHMENT]: true = true;
   constructor(source: AttachmentSource) {
     this.source = source;
+    Object.defineProperty(this, ATTACHMENT, { value: true });
   }
   /** Recognises attachments across duplicate installs, where `instanceof` fails. */
   static is(value: object): value is ToolAttachment {

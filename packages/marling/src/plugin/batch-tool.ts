@@ -14,6 +14,8 @@ const MOST_CALLS = 25;
 interface BatchCall {
   readonly tool: string;
   readonly args?: JsonObject;
+  /** Another word for `args` that models use. */
+  readonly parameters?: JsonObject;
 }
 
 const INPUT: JsonObject = {
@@ -29,6 +31,7 @@ const INPUT: JsonObject = {
         properties: {
           tool: { type: "string", description: "The name of the tool." },
           args: { type: "object", description: "The arguments of the tool." },
+          parameters: { type: "object", description: "The same as args." },
         },
         required: ["tool"],
         additionalProperties: false,
@@ -60,7 +63,7 @@ async function runBatch(calls: readonly BatchCall[], context: ToolContext): Prom
   const replies = await context.callTools(
     runnable.map(({ call, index }) => ({
       name: call.tool,
-      args: call.args ?? {},
+      args: call.args ?? call.parameters ?? {},
       id: String(index).padStart(2, "0"),
     })),
   );

@@ -12,10 +12,12 @@ import type { Plugin, PluginBuildContext } from "./plugin.ts";
 import type { BuildSessionOptions, PluginHost } from "./plugin-host.ts";
 import { PluginInstance, storedState } from "./plugin-instance.ts";
 import { PluginSession } from "./plugin-session.ts";
+import { checkParts } from "./plugin-shape.ts";
+import { entryOf } from "./plugin-snapshots.ts";
 import { PluginState } from "./plugin-state.ts";
 import { offersTool, type Registration, register } from "./registration.ts";
 import { hasNoProtocol } from "./slots.ts";
-import type { PluginSessionSnapshot, SnapshotEntry } from "./snapshot.ts";
+import type { PluginSessionSnapshot } from "./snapshot.ts";
 import { STANDARD_PROTOCOL, standardProtocol } from "./standard-protocol.ts";
 import { StateScopes } from "./state-scopes.ts";
 
@@ -82,7 +84,7 @@ function buildInstance(
 function buildParts(plugin: Plugin, ctx: PluginBuildContext<unknown>): ReturnType<Plugin["build"]> {
   try {
     // Its own decoder made the options, so they are what its build takes.
-    return plugin.build(ctx as PluginBuildContext<never>);
+    return checkParts(plugin.build(ctx as PluginBuildContext<never>), plugin.id);
   } catch (cause) {
     if (MarlingError.is(cause)) throw cause;
     throw new MarlingError("plugin_failed", `plugin ${plugin.id}: build failed: ${messageOf(cause)}`, {
@@ -144,8 +146,4 @@ function buildRegistry({ options, authority }: SessionBuild, { providers }: Regi
 /** Disposes what was built, last first. The failure that ended the build is the one to report, not those of the cleanup. */
 function abandon(instances: readonly PluginInstance[]): void {
   for (const instance of instances.toReversed()) instance.dispose().catch(() => {});
-}
-
-function entryOf(snapshot: PluginSessionSnapshot | undefined, id: string): SnapshotEntry | undefined {
-  return snapshot !== undefined && Object.hasOwn(snapshot.plugins, id) ? snapshot.plugins[id] : undefined;
 }

@@ -8,7 +8,7 @@ import type { Schema, ValidatedArgs } from "../tool/contract.ts";
 import { isStandardSchema, mismatchText } from "../tool/schema.ts";
 import type { PluginExtension } from "./extensions.ts";
 import type { Plugin, PluginBuildContext, PluginDefinition, PluginParts, PluginSpec } from "./plugin.ts";
-import { checkParts, invalidPlugin } from "./plugin-shape.ts";
+import { invalidPlugin } from "./plugin-shape.ts";
 import { schemaCheck } from "./schema-check.ts";
 
 const MEMBERS = ["id", "version", "options", "extensions", "build"];
@@ -34,7 +34,7 @@ export function definePlugin<
       decodeOptions: (raw: Json | undefined) =>
         raw !== undefined ? decode(raw) : given === undefined ? decode(undefined) : given.options,
       // The context's options were decoded by the spec's own schema, so they are what its build takes.
-      build: (ctx: PluginBuildContext<never>) => checkParts(spec.build(ctx), id),
+      build: (ctx: PluginBuildContext<never>) => spec.build(ctx),
     });
   };
   return Object.freeze(Object.assign(define, { id, spec }));
@@ -106,7 +106,7 @@ function optionsDecoder(schema: Schema | undefined, owner: string): (raw: unknow
   // A JSON Schema describes a value that is there: no options at all count as an empty object.
   const absent = isStandardSchema(schema) ? undefined : {};
   return (raw) => {
-    const result: ValidatedArgs = check(raw ?? absent);
+    const result: ValidatedArgs = check(raw === undefined ? absent : raw);
     if (!result.ok) throw invalidOptions(owner, result);
     return result.value;
   };

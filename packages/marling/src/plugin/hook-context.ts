@@ -37,6 +37,8 @@ export interface TurnContext {
   readonly pluginIds: readonly string[];
   readonly hasPluginInputs: boolean;
   pluginInput(pluginId: string): unknown;
+  /** The input if it is of the type that the guard tells; another one counts as none. */
+  pluginInput<T>(pluginId: string, is: (value: unknown) => value is T): T | undefined;
 }
 
 export interface PromptHookContext {

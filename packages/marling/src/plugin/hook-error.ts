@@ -3,11 +3,12 @@
 import { MarlingError, messageOf } from "../base/errors.ts";
 import type { TurnIssue } from "../model/turn.ts";
 import type { HookName } from "./hooks.ts";
+import type { SlotName } from "./slots.ts";
 
-/** Where a handler stands: its plugin and its hook. */
+/** Where a handler stands: its plugin, and its hook or slot. */
 export interface HookSite {
   readonly pluginId: string;
-  readonly hook: HookName;
+  readonly hook: HookName | SlotName;
 }
 
 export function hookFailed(site: HookSite, thrown: unknown): MarlingError {

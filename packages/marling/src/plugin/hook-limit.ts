@@ -11,15 +11,15 @@ interface Countdown {
   readonly expire: () => void;
 }
 
-/** The time limit of one hook phase: each handler has the whole of it, and a pause holds for all of them. */
+/** The time limit of a session's hooks: each handler has the whole of it, and a pause holds for all of them. */
 export class HookLimit {
-  readonly #limitMs: number;
+  readonly limitMs: number;
   readonly #clock: Clock;
   readonly #pauses = new Set<symbol>();
   readonly #running = new Set<Countdown>();
 
   constructor(limitMs: number, clock: Clock) {
-    this.#limitMs = limitMs;
+    this.limitMs = limitMs;
     this.#clock = clock;
   }
 
@@ -63,7 +63,7 @@ export class HookLimit {
   }
 
   #begin(expire: () => void): Countdown {
-    const countdown: Countdown = { remainingMs: this.#limitMs, startedAt: 0, cancel: () => {}, expire };
+    const countdown: Countdown = { remainingMs: this.limitMs, startedAt: 0, cancel: () => {}, expire };
     this.#running.add(countdown);
     if (this.#pauses.size === 0) this.#arm(countdown);
     return countdown;

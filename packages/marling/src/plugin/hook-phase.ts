@@ -18,7 +18,7 @@ import type { StateScopes } from "./state-scopes.ts";
 /** What a caller may give to a phase. */
 export interface HookRunOptions {
   readonly probe?: PhaseProbe | undefined;
-  /** The limit that the services in the context pause; by default one of the session's hook time limit. */
+  /** The limit that holds in the place of the session's. */
   readonly limit?: HookLimit | undefined;
   /** Where the phase's state deltas go; by default the session keeps them for `takeDeltas`. */
   readonly deltas?: StateDelta[] | undefined;
@@ -27,8 +27,7 @@ export interface HookRunOptions {
 export interface HookPhaseInit {
   readonly hook: HookName;
   readonly scopes: StateScopes;
-  readonly limitMs: number;
-  limit(): HookLimit;
+  readonly limit: HookLimit;
   /** The name in the probe; absent for phases that no probe is told of. */
   readonly probed: string | undefined;
   readonly options: HookRunOptions;
@@ -37,7 +36,6 @@ export interface HookPhaseInit {
 export class HookPhase {
   readonly #init: HookPhaseInit;
   #drafts: Map<PluginState, StateScope> | undefined;
-  #limit: HookLimit | undefined;
 
   constructor(init: HookPhaseInit) {
     this.#init = init;
@@ -105,18 +103,17 @@ export class HookPhase {
     promise: PromiseLike<unknown>,
     read: (raw: unknown, site: HookSite) => T,
   ): Promise<T> {
-    const { hook, limitMs, options } = this.#init;
+    const { hook, limit } = this.#init;
     if (HOOKS[hook].isSynchronous === true) {
       promise.then(undefined, () => {});
       this.#end(site);
       throw hookMustBeSynchronous(site);
     }
-    this.#limit ??= options.limit ?? this.#init.limit();
     const answer = Promise.resolve(promise).catch((thrown: unknown) => {
       throw hookFailed(site, thrown);
     });
-    return this.#limit
-      .race(answer, () => hookTimeout(site, limitMs))
+    return limit
+      .race(answer, () => hookTimeout(site, limit.limitMs))
       .then((raw) => read(raw, site))
       .finally(() => this.#end(site));
   }

@@ -48,25 +48,19 @@ const NONE: readonly never[] = Object.freeze([]);
 const NO_OPTIONS: HookRunOptions = Object.freeze({});
 
 export class HookRunner {
+  /** The time limit of the session's hooks; services that wait for an effect pause it. */
+  readonly limit: HookLimit;
   readonly #table: HookTable;
   readonly #scopes: StateScopes;
-  readonly #limitMs: number;
-  readonly #clock: Clock;
 
   constructor(table: HookTable, scopes: StateScopes, options: HookRunnerOptions) {
     this.#table = table;
     this.#scopes = scopes;
-    this.#limitMs = options.hookTimeoutMs;
-    this.#clock = options.clock ?? systemClock;
+    this.limit = new HookLimit(options.hookTimeoutMs, options.clock ?? systemClock);
   }
 
   has(hook: HookName): boolean {
     return this.#table[hook].length > 0;
-  }
-
-  /** A limit for services to pause, of the session's hook time limit. */
-  limit(): HookLimit {
-    return new HookLimit(this.#limitMs, this.#clock);
   }
 
   collect<K extends HookNameOf<"collect">>(
@@ -239,8 +233,7 @@ export class HookRunner {
     return new HookPhase({
       hook,
       scopes: this.#scopes,
-      limitMs: this.#limitMs,
-      limit: () => this.limit(),
+      limit: options.limit ?? this.limit,
       probed,
       options,
     });

@@ -42,7 +42,9 @@ import type {
 } from "./hook-context.ts";
 
 export type Awaitable<T> = T | Promise<T>;
-type Nothing = undefined | undefined;
+/** What a handler returns that has nothing to say: nothing at all, or `undefined`. */
+// biome-ignore lint/suspicious/noConfusingVoidType: a function without a return statement is a handler too
+export type Nothing = undefined | void;
 
 /** One row per hook: the handler's context, what it returns, and for a waterfall what flows. */
 export interface HookTypes {

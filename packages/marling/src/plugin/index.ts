@@ -58,6 +58,7 @@ export type {
   HookNameOf,
   HookRow,
   HookTypes,
+  Nothing,
   ReplayClass,
 } from "./hooks.ts";
 export { HOOKS } from "./hooks.ts";
@@ -123,11 +124,11 @@ export type {
   ReadyContext,
   ToolResultProjector,
 } from "./plugin.ts";
-export type { BuildSessionOptions, PluginHostOptions } from "./plugin-host.ts";
-export { createPluginHost, PluginHost } from "./plugin-host.ts";
+export type { BuildSessionOptions, PluginHost, PluginHostOptions } from "./plugin-host.ts";
+export { createPluginHost } from "./plugin-host.ts";
 export type { ActionOptions, CommandOptions, QueryOptions, TaskOptions } from "./plugin-operation-calls.ts";
 export { PluginOptions } from "./plugin-options.ts";
-export { PluginSession } from "./plugin-session.ts";
+export type { PluginSession } from "./plugin-session.ts";
 export { PluginStack } from "./plugin-stack.ts";
 export type { PhaseProbe } from "./probe.ts";
 export type {
@@ -147,6 +148,7 @@ export type {
 } from "./protocol.ts";
 export type { SessionCreated, SessionCreateRequest } from "./session-create.ts";
 export type { AskableHook, InputVerdict, RunOptions } from "./session-hooks.ts";
+export type { SlotName } from "./slots.ts";
 export type {
   PluginSessionSnapshot,
   SnapshotArtifact,
@@ -158,5 +160,5 @@ export type {
 export { decodePluginSnapshot, encodePluginSnapshot } from "./snapshot.ts";
 export { standardProtocol } from "./standard-protocol.ts";
 export type { ScopeMode, StateScope } from "./state-scope.ts";
-export type { OpenScope, StateScopes } from "./state-scopes.ts";
+export type { DraftedEffect, OpenScope, StateScopes } from "./state-scopes.ts";
 export type { DeclaredTrigger, TriggerCatalog, TriggerDeclaration } from "./trigger.ts";

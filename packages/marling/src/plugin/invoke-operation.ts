@@ -4,6 +4,7 @@
 //        applied when they succeed.
 //   OI3  a handler that throws fails the operation; an action that throws is a failed output.
 
+import { isPromise } from "../base/deferred.ts";
 import { MarlingError, messageOf } from "../base/errors.ts";
 import { decodeJson, decodeJsonObject, isJsonObject, type Json } from "../model/json.ts";
 import {
@@ -15,8 +16,9 @@ import {
   toolSuccess,
 } from "../model/tool-output.ts";
 import type { TurnInput } from "../model/turn.ts";
-import type { ToolValidator } from "../tool/contract.ts";
+import type { ToolValidator, ValidatedArgs } from "../tool/contract.ts";
 import { mismatchText } from "../tool/schema.ts";
+import type { Awaitable } from "./hooks.ts";
 import type { OperationContexts, OperationDirective, OperationKind, SettledOutcome } from "./operation.ts";
 import type { OperationTable, RegisteredOperation } from "./operation-table.ts";
 import { decodePluginEvents } from "./plugin-event.ts";
@@ -44,24 +46,23 @@ export async function runOperation(
   target: OperationTarget,
   call: Invocation<"query" | "command" | "task">,
 ): Promise<{ readonly pluginId: string; readonly outcome: SettledOutcome }> {
-  const { operation, sessionId, args } = await prepare(target, call);
+  const ready = prepare(target, call);
+  const { operation, sessionId, args } = isPromise(ready) ? await ready : ready;
   const { pluginId } = operation.def;
-  const { scopes } = target;
   const isQuery = call.kind === "query";
-  const scope = scopes.openScope({ pluginId, mode: isQuery ? "read_only" : "sequential", sees: call.sees });
+  const effect = {
+    pluginIds: [pluginId],
+    mode: isQuery ? "read_only" : "sequential",
+    sees: call.sees,
+  } as const;
   try {
-    const returned: unknown = await scopes.runInScope(scope, () =>
-      operation.call(Object.freeze(call.context(sessionId)), args),
-    );
-    const outcome = isQuery
-      ? await plainOutcome(operation, returned)
-      : await readOutcome(operation, returned);
-    scopes.settle(scope);
+    const outcome = await target.scopes.runEffect(effect, async () => {
+      const returned: unknown = await operation.call(Object.freeze(call.context(sessionId)), args);
+      return isQuery ? plainOutcome(operation, returned) : readOutcome(operation, returned);
+    });
     return { pluginId, outcome };
   } catch (cause) {
     throw failed(operation, cause);
-  } finally {
-    scopes.drop(scope);
   }
 }
 
@@ -70,21 +71,26 @@ export async function runAction(
   target: OperationTarget,
   call: Invocation<"action">,
 ): Promise<ToolOutput | PendingResult> {
-  const { operation, sessionId, args } = await prepare(target, call);
-  const { scopes } = target;
-  const scope = scopes.openScope({ pluginId: operation.def.pluginId, mode: "sequential", sees: call.sees });
+  const ready = prepare(target, call);
+  const { operation, sessionId, args } = isPromise(ready) ? await ready : ready;
+  const effect = {
+    pluginIds: [operation.def.pluginId],
+    mode: "sequential",
+    sees: call.sees,
+    hasSucceeded,
+  } as const;
   try {
-    const returned: unknown = await scopes.runInScope(scope, () =>
-      operation.call(Object.freeze(call.context(sessionId)), args),
-    );
-    const output = isToolOutput(returned) || isPendingResult(returned) ? returned : toolSuccess(returned);
-    if (isPendingResult(output) || output.outcome.kind === "success") scopes.settle(scope);
-    return output;
+    return await target.scopes.runEffect(effect, async () => {
+      const returned: unknown = await operation.call(Object.freeze(call.context(sessionId)), args);
+      return isToolOutput(returned) || isPendingResult(returned) ? returned : toolSuccess(returned);
+    });
   } catch (thrown) {
     return toolFailure({ code: "action_failed", source: "plugin", message: messageOf(thrown) });
-  } finally {
-    scopes.drop(scope);
   }
+}
+
+function hasSucceeded(output: ToolOutput | PendingResult): boolean {
+  return isPendingResult(output) || output.outcome.kind === "success";
 }
 
 interface Prepared {
@@ -93,11 +99,15 @@ interface Prepared {
   readonly args: unknown;
 }
 
-async function prepare(target: OperationTarget, call: Invocation<OperationKind>): Promise<Prepared> {
+/** Everything before the handler; at once where the schema checks at once, so that the handler starts with the call. */
+function prepare(target: OperationTarget, call: Invocation<OperationKind>): Awaitable<Prepared> {
   const operation = target.operations.get(call.name);
   if (operation === undefined || operation.def.kind !== call.kind) throw unknownOperation(target, call);
   const sessionId = effectiveSession(target, call, operation);
-  return { operation, sessionId, args: await readArgs(operation, call.args) };
+  const read = readArgs(operation, call.args);
+  return isPromise(read)
+    ? read.then(({ args }) => ({ operation, sessionId, args }))
+    : { operation, sessionId, ...read };
 }
 
 /** The caller's session, else this one where that is wanted and it has an id. The id is not checked for existence. */
@@ -126,7 +136,7 @@ function effectiveSession(
   return effective;
 }
 
-async function readArgs({ def, input }: RegisteredOperation, raw: unknown): Promise<unknown> {
+function readArgs({ def, input }: RegisteredOperation, raw: unknown): Awaitable<Pick<Prepared, "args">> {
   const refuse = (reason: string, cause?: unknown): MarlingError =>
     new MarlingError("invalid_operation_args", `invalid ${def.name} args: ${reason}`, {
       ...(cause === undefined ? {} : { cause }),
@@ -138,9 +148,13 @@ async function readArgs({ def, input }: RegisteredOperation, raw: unknown): Prom
   } catch (cause) {
     throw refuse(messageOf(cause), cause);
   }
-  const result = input === undefined ? undefined : await input.validate(args);
-  if (result?.ok === false) throw refuse(mismatchText(result));
-  return result === undefined ? args : result.value;
+  if (input === undefined) return { args };
+  const take = (result: ValidatedArgs): Pick<Prepared, "args"> => {
+    if (!result.ok) throw refuse(mismatchText(result));
+    return { args: result.value };
+  };
+  const result = input.validate(args);
+  return isPromise(result) ? result.then(take) : take(result);
 }
 
 async function plainOutcome(operation: RegisteredOperation, returned: unknown): Promise<SettledOutcome> {

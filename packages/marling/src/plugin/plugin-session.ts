@@ -2,24 +2,22 @@
 //   PN1  it is usable without a kernel: contexts and services are given from outside.
 //   PN2  it never changes its plugins; another set of plugins is another session.
 
-import { MarlingError, messageOf } from "../base/errors.ts";
+import { messageOf } from "../base/errors.ts";
 import type { ModelToolReturn } from "../model/tool-call.ts";
 import { isToolOutput, type PendingResult, type ToolOutput } from "../model/tool-output.ts";
 import type { TurnIssue } from "../model/turn.ts";
 import type { SessionAuthority, SubagentContext, ToolAccess } from "../session/frame.ts";
 import { resolveToolCatalog, type ToolCatalog } from "../tool/catalog.ts";
-import { projectToolOutput } from "../tool/output.ts";
 import type { ToolRegistry } from "../tool/registry.ts";
 import type { StateDelta } from "./durable.ts";
 import type { PluginExtensions } from "./extensions.ts";
-import { revisionFingerprint } from "./fingerprint.ts";
 import { type AuthorityRequest, forkSession, narrowAuthority } from "./fork.ts";
 import type {
   ToolCatalogContext,
   ToolCatalogContribution,
   ToolResultProjectionContext,
 } from "./hook-context.ts";
-import type { HookRunner } from "./hook-runner.ts";
+import type { HookRunner, HookRunOptions } from "./hook-runner.ts";
 import type { HostBinding } from "./host-binding.ts";
 import type { HostServices } from "./host-services.ts";
 import type { OperationDef, SettledOutcome } from "./operation.ts";
@@ -34,11 +32,13 @@ import {
   type QueryOptions,
   type TaskOptions,
 } from "./plugin-operation-calls.ts";
+import { PluginSnapshots } from "./plugin-snapshots.ts";
+import { projectToolResult } from "./project-tool-result.ts";
 import type { CodeExecutor, ProtocolDriverFactory, ProtocolSession } from "./protocol.ts";
 import type { Registration } from "./registration.ts";
 import { SessionHooks } from "./session-hooks.ts";
-import { requireProtocol } from "./slots.ts";
-import type { PluginSessionSnapshot, SnapshotEntry } from "./snapshot.ts";
+import { requireProtocol, type SlotName } from "./slots.ts";
+import type { PluginSessionSnapshot } from "./snapshot.ts";
 import type { StateScopes } from "./state-scopes.ts";
 import type { TriggerCatalog } from "./trigger.ts";
 
@@ -68,16 +68,14 @@ export class PluginSession extends SessionHooks {
   readonly scopes: StateScopes;
   readonly #init: PluginSessionInit;
   readonly #calls: PluginOperationCalls;
-  /** Those with a part in snapshots and fingerprints. */
-  readonly #stateful: readonly PluginInstance[];
-  #fingerprint: { readonly revisions: readonly number[]; readonly value: bigint } | undefined;
+  readonly #snapshots: PluginSnapshots;
   #disposed: Promise<readonly TurnIssue[]> | undefined;
 
   constructor(init: PluginSessionInit) {
     super(init.runner);
     const { session, driver } = requireProtocol(init.registration.slots);
     this.#init = init;
-    this.#stateful = init.instances.filter(({ isImplicit }) => !isImplicit);
+    this.#snapshots = new PluginSnapshots(init.instances);
     this.sessionId = init.sessionId;
     this.parentSessionId = init.parentSessionId;
     this.host = init.host;
@@ -131,35 +129,28 @@ export class PluginSession extends SessionHooks {
     return this.#init.registration.slots["output.prose_projector"]?.value;
   }
 
+  /** The plugin that fills a slot, if one does. */
+  slotOwner(slot: SlotName): string | undefined {
+    return this.#init.registration.slots[slot]?.pluginId;
+  }
+
   /** Gives the plugins their host, once it exists. From then on queries see what is committed. */
   bindHost(services: Partial<HostServices>): void {
     this.#init.binding.bind(services);
   }
 
   /** What the model is shown of a result: by the projector if a plugin brings one, else as the tools module shows it. */
-  async projectToolResult(ctx: ToolResultProjectionContext): Promise<ModelToolReturn> {
-    const { callId, toolName, output } = ctx;
-    const slot = this.#init.registration.slots["tool_results.projector"];
-    if (slot === undefined) return projectToolOutput({ callId, toolName, output });
-    const { pluginId } = slot;
-    const details = { pluginId, hook: "tool_results.projector" };
-    try {
-      const projected = await slot.value(Object.freeze(ctx));
-      if (typeof projected === "string")
-        return { callId, toolName, parts: projected === "" ? [] : [{ kind: "text", text: projected }] };
-      if (Array.isArray(projected?.parts)) return projected;
-    } catch (cause) {
-      throw new MarlingError(
-        "hook_failed",
-        `plugin ${pluginId}: the tool result projector failed: ${messageOf(cause)}`,
-        { cause, details },
-      );
-    }
-    throw new MarlingError(
-      "hook_returned_nonsense",
-      `plugin ${pluginId}: the tool result projector: expected a text or an object with parts`,
-      { details },
-    );
+  projectToolResult(
+    ctx: ToolResultProjectionContext,
+    options: HookRunOptions = {},
+  ): Promise<ModelToolReturn> {
+    const { limit = this.runner.limit, deltas } = options;
+    return projectToolResult(ctx, {
+      slots: this.#init.registration.slots,
+      scopes: this.scopes,
+      limit,
+      deltas,
+    });
   }
 
   /** The catalog of the session. Synchronous; the first failing contributor fails it. */
@@ -189,18 +180,37 @@ export class PluginSession extends SessionHooks {
     return providers.find(offers)?.pluginId;
   }
 
-  /** Runs one attempt of a tool in a draft of its plugin's state, applied when the tool succeeds or is pending. */
-  async runTool<T>(name: string, execute: () => T | Promise<T>): Promise<T> {
-    const { scopes } = this;
-    const pluginId = scopes.isEmpty ? undefined : this.ownerOfTool(name);
-    const scope = pluginId === undefined ? undefined : scopes.openScope({ pluginId, mode: "concurrent" });
-    try {
-      const returned = await scopes.runInScope(scope, execute);
-      if (!isToolOutput(returned) || returned.outcome.kind === "success") scopes.settle(scope);
-      return returned;
-    } finally {
-      scopes.drop(scope);
-    }
+  /**
+   * Runs one attempt of a tool in a draft of its plugin's state, applied when the tool succeeds or is pending. A tool
+   * that no plugin offers, such as one of a context transform, may write the state of any. Aborting drops the draft.
+   */
+  async runTool<T>(
+    name: string,
+    execute: () => T | Promise<T>,
+    options: { readonly signal?: AbortSignal; readonly deltas?: StateDelta[] | undefined } = {},
+  ): Promise<T> {
+    const { pluginIds } = this.scopes;
+    if (pluginIds.length === 0) return execute();
+    const owner = this.ownerOfTool(name);
+    const hasSucceeded = (value: T): boolean => !isToolOutput(value) || value.outcome.kind === "success";
+    const effect = {
+      pluginIds: owner === undefined ? pluginIds : [owner],
+      mode: "concurrent",
+      hasSucceeded,
+      ...options,
+    } as const;
+    return this.scopes.runEffect(effect, execute);
+  }
+
+  /** Runs a callback of a slot's owner in a draft of its state, applied when the callback does not throw. */
+  async runSlot<T>(
+    slot: SlotName,
+    run: () => T | Promise<T>,
+    options: { readonly deltas?: StateDelta[] | undefined } = {},
+  ): Promise<T> {
+    const owner = this.slotOwner(slot);
+    const pluginIds = owner === undefined ? [] : [owner];
+    return this.scopes.runEffect({ pluginIds, mode: "sequential", ...options }, run);
   }
 
   /** What settled since the last call, oldest first. */
@@ -222,36 +232,19 @@ export class PluginSession extends SessionHooks {
     this.scopes.rollback();
   }
 
-  /** All plugins in build order; one that fails fails the snapshot. */
+  /** The record and the blobs of every plugin; one that fails fails the snapshot. */
   snapshot(): PluginSessionSnapshot {
-    const entries = this.#stateful.map((instance): readonly [string, SnapshotEntry] => [
-      instance.id,
-      instance.snapshot(),
-    ]);
-    return Object.freeze({ plugins: Object.freeze(Object.fromEntries(entries)) });
+    return this.#snapshots.take();
   }
 
   /** Whether a snapshot has the same plugins with the same versions and revisions; contents are not compared. */
   snapshotIsCurrent(previous: PluginSessionSnapshot | undefined): boolean {
-    const instances = this.#stateful;
-    if (previous === undefined || Object.keys(previous.plugins).length !== instances.length) return false;
-    return instances.every(({ id, version, revision }) => {
-      const meta = Object.hasOwn(previous.plugins, id) ? previous.plugins[id]?.meta : undefined;
-      return meta?.pluginVersion === version && meta.revision === revision;
-    });
+    return this.#snapshots.isCurrent(previous);
   }
 
   /** Moves when any plugin's revision does; see `revisionFingerprint`. */
   snapshotRevisionFingerprint(): bigint {
-    const plugins = this.#stateful;
-    const revisions = plugins.map(({ revision }) => revision);
-    const known = this.#fingerprint;
-    if (known?.revisions.every((revision, index) => revision === revisions[index])) return known.value;
-    const value = revisionFingerprint(
-      plugins.map(({ id, version }, index) => ({ id, version, revision: revisions[index] ?? 0 })),
-    );
-    this.#fingerprint = { revisions, value };
-    return value;
+    return this.#snapshots.fingerprint();
   }
 
   /**
@@ -259,10 +252,7 @@ export class PluginSession extends SessionHooks {
    * cannot be read fails before anything changes; then the first failing plugin ends it.
    */
   restore(snapshot: PluginSessionSnapshot): void {
-    const restores = this.#stateful.map((instance) =>
-      instance.prepareRestore(entryOf(snapshot, instance.id)),
-    );
-    for (const restore of restores) restore();
+    this.#snapshots.restore(snapshot);
     this.scopes.commit();
   }
 
@@ -380,8 +370,4 @@ export class PluginSession extends SessionHooks {
       extensions,
     };
   }
-}
-
-function entryOf(snapshot: PluginSessionSnapshot, id: string): SnapshotEntry | undefined {
-  return Object.hasOwn(snapshot.plugins, id) ? snapshot.plugins[id] : undefined;
 }

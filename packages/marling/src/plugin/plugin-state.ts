@@ -122,7 +122,7 @@ export class PluginState {
 
   /** What `restore` would put in place, worked out before anything is. */
   decode(stored: StoredState): ReadonlyMap<StateCell, Json> {
-    return new Map([...this.#cells.values()].map((cell) => [cell, cell.load(stored[cell.name])]));
+    return new Map([...this.#cells.values()].map((cell) => [cell, cell.load(cellIn(stored, cell.name))]));
   }
 
   restore(values: ReadonlyMap<StateCell, Json>): void {
@@ -147,8 +147,9 @@ export class PluginState {
   }
 
   #load(cell: StateCell, stored: StoredState): void {
-    const value = cell.load(stored[cell.name]);
-    const own = this.#isFork && stored[cell.name] !== undefined ? cell.forked(value) : value;
+    const kept = cellIn(stored, cell.name);
+    const value = cell.load(kept);
+    const own = this.#isFork && kept !== undefined ? cell.forked(value) : value;
     if (own !== value) this.#revision += 1;
     cell.reset(own);
   }
@@ -210,6 +211,10 @@ export class PluginState {
     draft.value = change(draft.value);
     draft.changes.push(change);
   }
+}
+
+function cellIn(stored: StoredState, name: string): StoredCell | undefined {
+  return Object.hasOwn(stored, name) ? stored[name] : undefined;
 }
 
 /** The value of a draft on the cell as it is now. */

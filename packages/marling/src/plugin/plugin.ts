@@ -14,7 +14,7 @@ import type {
   ToolResultProjectionContext,
   TurnTransformContext,
 } from "./hook-context.ts";
-import type { Awaitable, HookHandler, HookName } from "./hooks.ts";
+import type { Awaitable, HookHandler, HookName, Nothing } from "./hooks.ts";
 import type { RuntimeSessionHost } from "./host-services.ts";
 import type { PluginOperations } from "./operation.ts";
 import type { CodeExecutor, ProtocolDriverFactory, ProtocolSession } from "./protocol.ts";
@@ -26,15 +26,12 @@ export type Handlers<K extends HookName> = HookHandler<K> | readonly HookHandler
 
 export interface ContextTransform {
   readonly priority?: number;
-  transform(
-    ctx: TurnTransformContext,
-    prepared: PreparedContext,
-  ): Awaitable<PreparedContext | undefined | undefined>;
+  transform(ctx: TurnTransformContext, prepared: PreparedContext): Awaitable<PreparedContext | Nothing>;
 }
 
 export interface ContextCompactor {
   readonly priority?: number;
-  compact(ctx: CompactionContext): Awaitable<ContextCompaction | undefined | undefined>;
+  compact(ctx: CompactionContext): Awaitable<ContextCompaction | Nothing>;
 }
 
 export type ToolResultProjector = (ctx: ToolResultProjectionContext) => Awaitable<ModelToolReturn | string>;
@@ -83,7 +80,7 @@ export interface PluginParts {
   readonly protocol?: { readonly session?: ProtocolSession; readonly driver?: ProtocolDriverFactory };
   readonly execution?: { readonly codeExecutor?: CodeExecutor };
   /** The low-level form of state, beside `ctx.durable`: what `snapshot` returns becomes `meta.state`. */
-  readonly snapshot?: (writer: SnapshotWriter) => Json | undefined | undefined;
+  readonly snapshot?: (writer: SnapshotWriter) => Json | Nothing;
   readonly restore?: (meta: SnapshotMeta, reader: SnapshotReader) => void;
   /** Must move whenever what `snapshot` would write has changed. */
   readonly revision?: () => number;

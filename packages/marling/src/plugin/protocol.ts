@@ -120,6 +120,8 @@ export interface CodeExecutionContext {
   readonly signal: AbortSignal;
   cancel(reason: string): void;
   emit(event: TurnEvent): void;
+  /** Says something while the code runs, to whoever listens to the session; messages of kind `code` are not passed on. */
+  message(message: { readonly kind: string; readonly text: string }): void;
   /** Replies are in order; a failure is a reply, not a throw; hooks apply as to any call. */
   callTools(calls: readonly NestedCall[]): Promise<readonly NestedReply[]>;
   /** Calls made so far through `callTools`. */

@@ -84,8 +84,18 @@ function providersOf({ id: pluginId, parts }: PluginInstance): readonly OwnedPro
   const definitions = items.filter(isToolDefinition);
   const providers = items.filter((item): item is ToolProvider => !isToolDefinition(item));
   for (const provider of providers) checkProvider(provider, pluginId);
-  const defined = definitions.length === 0 ? [] : [toolProvider(definitions)];
+  const defined = definitions.length === 0 ? [] : [defineProvider(definitions, pluginId)];
   return [...defined, ...providers].map((provider) => ({ pluginId, provider }));
+}
+
+function defineProvider(definitions: readonly ToolDefinition[], pluginId: string): ToolProvider {
+  try {
+    return toolProvider(definitions);
+  } catch (cause) {
+    if (!MarlingError.is(cause)) throw cause;
+    const details = { ...cause.details, pluginId };
+    throw new MarlingError(cause.code, `plugin ${pluginId}: ${cause.message}`, { cause, details });
+  }
 }
 
 function checkProvider(provider: ToolProvider, pluginId: string): void {

@@ -14,6 +14,16 @@ export interface OpenScope {
   readonly sees?: "working" | "committed";
 }
 
+export interface DraftedEffect<T> extends Omit<OpenScope, "pluginId"> {
+  readonly pluginIds: readonly string[];
+  /** By default every effect that does not throw has succeeded. */
+  hasSucceeded?(value: T): boolean;
+  /** Nobody waits for the effect any more. */
+  readonly signal?: AbortSignal | undefined;
+  /** Where the deltas go; by default the session keeps them for `takeDeltas`. */
+  readonly deltas?: StateDelta[] | undefined;
+}
+
 export class StateScopes {
   readonly #states: ReadonlyMap<string, PluginState>;
   #deltas: StateDelta[] = [];
@@ -22,9 +32,9 @@ export class StateScopes {
     this.#states = new Map(states.map((state) => [state.pluginId, state]));
   }
 
-  /** True when no plugin declared any state. */
-  get isEmpty(): boolean {
-    return this.#states.size === 0;
+  /** The plugins that declared state. */
+  get pluginIds(): readonly string[] {
+    return [...this.#states.keys()];
   }
 
   /** Begins the draft of an effect; nothing for a plugin that declared no state. */
@@ -46,6 +56,30 @@ export class StateScopes {
   /** Puts a delta where the effect that made it wants it. */
   keep(delta: StateDelta | undefined, deltas: StateDelta[] = this.#deltas): void {
     if (delta !== undefined) deltas.push(delta);
+  }
+
+  /**
+   * Runs an effect in drafts of the states of some plugins. The drafts are applied, all or none, when the effect
+   * succeeds. They are dropped when it throws, when `hasSucceeded` says that it did not, and as soon as `signal` aborts.
+   */
+  async runEffect<T>(effect: DraftedEffect<T>, run: () => T | Promise<T>): Promise<T> {
+    const { hasSucceeded, signal } = effect;
+    const opened = this.#openAll(effect);
+    const close = (): void => {
+      for (const scope of opened) scope.close();
+    };
+    signal?.addEventListener("abort", close, { once: true });
+    const inside = opened.reduce((inner, scope) => () => enterScope(scope, inner), run);
+    try {
+      const value = await inside();
+      if (signal?.aborted === true || hasSucceeded?.(value) === false) return value;
+      const ready = opened.map((scope) => scope.owner.prepare(scope));
+      for (const apply of ready) this.keep(apply(), effect.deltas);
+      return value;
+    } finally {
+      signal?.removeEventListener("abort", close);
+      close();
+    }
   }
 
   /** Forgets a draft and ends its scope. */
@@ -73,5 +107,13 @@ export class StateScopes {
   rollback(): void {
     for (const state of this.#states.values()) state.rollback();
     this.#deltas = [];
+  }
+
+  #openAll({
+    pluginIds,
+    mode,
+    sees,
+  }: Pick<DraftedEffect<never>, "pluginIds" | "mode" | "sees">): readonly StateScope[] {
+    return pluginIds.flatMap((pluginId) => this.#states.get(pluginId)?.open(mode, sees) ?? []);
   }
 }

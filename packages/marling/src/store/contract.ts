@@ -4,7 +4,7 @@
 //   ST3  an input is admitted once per key: same content returns the same row, other content is `idempotency_conflict`.
 //   ST4  a deleted id is retired for ever; everything that names it is `session_deleted`.
 
-import type { InputId, NodeId, SessionId, TurnId } from "../model/ids.ts";
+import type { EffectKey, InputId, NodeId, SessionId, TurnId } from "../model/ids.ts";
 import type { Json, JsonObject } from "../model/json.ts";
 import type { TurnReport } from "../model/turn.ts";
 import type { TokenUsage, UsageEntry } from "../model/usage.ts";
@@ -54,6 +54,10 @@ export interface SessionCommit {
   readonly components: SessionComponents;
   /** The input that this turn settles, with its report. */
   readonly settles?: { readonly inputId: InputId; readonly report: TurnReport };
+  /** The input that this commit brings further without settling it; where its turn goes on from is kept with it. */
+  readonly advances?: { readonly inputId: InputId; readonly progress: Json };
+  /** Turns, or parts of turns, whose journal is not needed any longer. */
+  readonly forgets?: readonly TurnId[];
   /** Inputs that this commit puts into the inbox. */
   readonly enqueues?: readonly NewInput[];
 }
@@ -78,7 +82,27 @@ export interface InboxRow extends NewInput {
   readonly inputId: InputId;
   readonly turnId: TurnId;
   readonly sequence: number;
+  /** Where the turn goes on from, when a commit brought it further. */
+  readonly progress?: Json;
   readonly report?: TurnReport;
+}
+
+/** One step of an effect inside a turn that is not committed yet. */
+export interface JournalRecord {
+  readonly sessionId: SessionId;
+  readonly turnId: TurnId;
+  readonly key: EffectKey;
+  /** `started`: it may have begun; `done`: its outcome is known. */
+  readonly status: "started" | "done";
+  readonly outcome?: Json;
+}
+
+/** What happened inside turns that are not committed yet. */
+export interface JournalStore {
+  /** Writes records in one transaction, all before it resolves; the first outcome of a key is kept. */
+  append(records: readonly JournalRecord[]): Promise<void>;
+  /** All records of a turn, in the order they were written. */
+  read(sessionId: SessionId, turnId: TurnId): Promise<readonly JournalRecord[]>;
 }
 
 export interface SessionSummary {
@@ -116,6 +140,8 @@ export interface Store {
   /** Whether what was committed outlives the process. */
   readonly isDurable: boolean;
   readonly blobs: BlobStore;
+  /** There when what happened inside a turn can outlive the process. */
+  readonly journal?: JournalStore;
   load(sessionId: SessionId): Promise<StoredSession | undefined>;
   commit(commit: SessionCommit): Promise<CommitResult>;
   admit(input: NewInput): Promise<{ readonly status: "accepted" | "duplicate"; readonly row: InboxRow }>;

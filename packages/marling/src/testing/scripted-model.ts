@@ -3,7 +3,6 @@
 //   SM2  call ids derive from the conversation, never from a counter of the process.
 //   SM3  `requests` holds what was sent, oldest first, as plain JSON copies.
 
-import { decodeJson } from "../model/json.ts";
 import type { ModelFailureKind, ModelOutcome, ResponsePart } from "../model/model-response.ts";
 import type { TokenUsage } from "../model/usage.ts";
 import { NO_USAGE } from "../model/usage.ts";
@@ -86,7 +85,7 @@ export function scriptedModel(script: readonly (ScriptStep | ScriptFunction)[] |
 }
 
 function copyRequest(request: ModelRequest): ModelRequest {
-  return decodeJson(JSON.parse(JSON.stringify(request)), "request") as unknown as ModelRequest;
+  return JSON.parse(JSON.stringify(request)) as ModelRequest;
 }
 
 function play(step: ScriptStep, request: ModelRequest, sink: ModelSink): ModelOutcome {

@@ -157,8 +157,8 @@ export type PrepareResult =
  * A dynamic set of tools.
  * Contract: `manifests` is cheap and may change over time; `resolve` may know tools that are not advertised;
  * `contract` is asked only for tools that are shown or called. Without a `validator` the input schema of the contract
- * is checked. `prepare` may complete the call, or hand on a payload; it keeps the id, and arguments that it replaces
- * are checked again. `execute` gets validated arguments; any JSON value it returns is success, a throw is a failure of
+ * is checked. `prepare` may complete the call, or hand on a payload; id and arguments stay as they are, since they were
+ * checked and approved before. `execute` gets validated arguments; any JSON value it returns is success, a throw is a failure of
  * class `execution`. The granted forms run a call that an `ExecutionGrant` authorises; without them grants are refused.
  * Contexts are plain objects.
  */

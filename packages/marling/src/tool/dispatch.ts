@@ -7,7 +7,7 @@
 
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
-import { isJsonObject, type Json, jsonEqual } from "../model/json.ts";
+import { isJsonObject, type Json } from "../model/json.ts";
 import {
   type PendingResult,
   type RetryAdvice,
@@ -17,16 +17,7 @@ import {
   toolCancelled,
 } from "../model/tool-output.ts";
 import { brokenTool, contractUnavailable, invalidArgs } from "./call-refusal.ts";
-import type {
-  ExecutableCall,
-  ExecutionGrant,
-  PrepareContext,
-  RetryPolicy,
-  ToolContract,
-  ToolValidator,
-  ValidatedCall,
-} from "./contract.ts";
-import type { ToolRegistry } from "./registry.ts";
+import type { ExecutionGrant, RetryPolicy, ToolContract, ToolValidator } from "./contract.ts";
 import { jsonSchemaValidator, mismatchText } from "./schema.ts";
 
 /** What the mechanics need of a registry. */
@@ -62,25 +53,6 @@ export async function validateCall(
   } catch (error) {
     return { kind: "refused", output: brokenTool(messageOf(error)) };
   }
-}
-
-export type PreparedCheck =
-  | { readonly kind: "prepared"; readonly call: ExecutableCall }
-  | { readonly kind: "completed"; readonly output: ToolOutput };
-
-/** Prepares a checked call for its attempts. Arguments that `prepare` replaced are checked again. Never rejects. */
-export async function prepareCall(
-  tools: ToolLookup & Pick<ToolRegistry, "prepare">,
-  call: ValidatedCall,
-  options: { readonly context: PrepareContext; readonly contract?: ToolContract },
-): Promise<PreparedCheck> {
-  const result = await tools.prepare(call, options.context);
-  if (result.kind === "completed") return result;
-  if (jsonEqual(result.call.args, call.args))
-    return { kind: "prepared", call: { ...result.call, input: call.input } };
-  const check = await validateCall(tools, result.call, options);
-  if (check.kind === "refused") return { kind: "completed", output: check.output };
-  return { kind: "prepared", call: { ...result.call, input: check.input } };
 }
 
 /** The lookup of a granted call: the grant's contract, whatever the registry knows under that name. */

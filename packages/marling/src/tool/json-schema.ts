@@ -4,7 +4,7 @@
 //   TS3  references may recurse as long as each round trip goes deeper into the value.
 
 import { MarlingError, messageOf } from "../base/errors.ts";
-import { decodeJson, isJsonObject, type Json, type JsonObject } from "../model/json.ts";
+import { decodeJsonObject, isJsonObject, type Json, type JsonObject } from "../model/json.ts";
 import { KEYWORDS } from "./json-schema-keywords.ts";
 import { type Check, type KeywordScope, type Mismatch, mismatch, named } from "./json-schema-operand.ts";
 
@@ -38,7 +38,7 @@ export function compileJsonSchema(schema: unknown, where: string): JsonSchemaChe
 export function decodeSchema(schema: unknown, where: string): JsonObject {
   if (!isJsonObject(schema)) throw refuse(where, "a JSON Schema object", named(schema));
   try {
-    return decodeJson(schema, where) as JsonObject;
+    return decodeJsonObject(schema, where);
   } catch (cause) {
     throw new MarlingError("invalid_schema", messageOf(cause), { cause, details: { where } });
   }

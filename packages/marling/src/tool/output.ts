@@ -6,7 +6,7 @@
 
 import { MarlingError, messageOf } from "../base/errors.ts";
 import { unreachable } from "../base/unreachable.ts";
-import { type AttachmentSource, encodeAttachmentSource } from "../model/attachment.ts";
+import type { AttachmentSource } from "../model/attachment.ts";
 import { isJsonObject, type Json, type JsonObject } from "../model/json.ts";
 import type { ModelToolReturn, ModelToolReturnPart } from "../model/tool-call.ts";
 import {
@@ -20,7 +20,13 @@ import {
   toolFailure,
   toolSuccess,
 } from "../model/tool-output.ts";
-import { mapAttachments, readTagged, TOOL_VALUE_KEY, type ToolValue } from "../model/tool-value.ts";
+import {
+  mapAttachments,
+  readTagged,
+  TOOL_VALUE_KEY,
+  ToolAttachment,
+  type ToolValue,
+} from "../model/tool-value.ts";
 import type { ToolValidator } from "./contract.ts";
 import { mismatchText } from "./schema.ts";
 
@@ -79,7 +85,9 @@ export async function checkToolOutput(
 ): Promise<ToolOutput> {
   const { validator } = options;
   if (validator === undefined || result.outcome.kind !== "success") return result;
-  const verdict = await validator.validate(mapAttachments(result.outcome.value, encodeAttachmentSource));
+  const verdict = await validator.validate(
+    mapAttachments(result.outcome.value, (source) => new ToolAttachment(source).toJSON()),
+  );
   if (verdict.ok) return result;
   const message = `The tool ${toolName} returned a value that its output schema refuses: ${mismatchText(verdict)}`;
   return toolFailure({ class: "internal", code: "invalid_tool_output", message, source: "tool" });
@@ -220,7 +228,7 @@ function replaceAttachments(value: ToolValue, sources: readonly AttachmentSource
 
 function tagged(source: AttachmentSource | undefined, otherwise: JsonObject): JsonObject {
   if (source === undefined) return otherwise;
-  return Object.freeze({ [TOOL_VALUE_KEY]: "attachment", source: encodeAttachmentSource(source) });
+  return Object.freeze(new ToolAttachment(source).toJSON());
 }
 
 function carriedValue({ outcome }: ToolOutput): ToolValue | undefined {

@@ -1,6 +1,6 @@
 // One call against one provider: whatever the provider does, a result comes back.
 
-import { decodeJson, type Json } from "../model/json.ts";
+import { decodeJson } from "../model/json.ts";
 import { isToolOutput, type PendingResult, type ToolOutput, toolFailure } from "../model/tool-output.ts";
 import type {
   ExecutableCall,
@@ -12,7 +12,10 @@ import type {
 } from "./contract.ts";
 import { outputFromThrown, toToolResult } from "./output.ts";
 
-/** Prepares a call; without `prepare` it is prepared as it is. A changed id and a throw complete it as failed. */
+/**
+ * Prepares a call; without `prepare` it is prepared as it is. A changed id and a throw complete it as failed.
+ * Arguments were checked and approved before, so they stay what they are: `prepare` speaks through the payload.
+ */
 export async function prepareWith(
   prepare: ToolProvider["prepare"],
   call: ValidatedCall,
@@ -53,26 +56,14 @@ function readPrepared(result: unknown, call: ValidatedCall): PrepareResult {
   if (result.kind !== "prepared" || typeof prepared !== "object" || prepared === null) {
     return nonsense(call, "neither a prepared nor a completed call");
   }
-  const {
-    toolId,
-    args = call.args,
-    payload,
-  }: { toolId?: unknown; args?: unknown; payload?: unknown } = prepared;
+  const { toolId, payload }: { toolId?: unknown; payload?: unknown } = prepared;
   if (toolId !== call.toolId) return mismatched(call, toolId);
+  const { input: _, ...plain } = call;
+  if (payload === undefined) return { kind: "prepared", call: plain };
   return {
     kind: "prepared",
-    call: {
-      toolId: call.toolId,
-      name: call.name,
-      callId: call.callId,
-      args: json(args, call, "args"),
-      ...(payload === undefined ? {} : { payload: json(payload, call, "payload") }),
-    },
+    call: { ...plain, payload: decodeJson(payload, `tool ${call.name}: prepared payload`) },
   };
-}
-
-function json(value: unknown, { name }: ValidatedCall, member: string): Json {
-  return decodeJson(value, `tool ${name}: prepared ${member}`);
 }
 
 function hasKind(value: unknown): value is { readonly kind: unknown; readonly [member: string]: unknown } {

@@ -96,7 +96,7 @@ function actionsOf(schema: Part): JsonObject {
       ? [limitOf(step, schema.type === "array")]
       : [];
   });
-  return Object.assign({}, ...described) as JsonObject;
+  return Object.fromEntries(described.flatMap((words) => Object.entries(words)));
 }
 
 function wordsOf({ type, ...step }: Part): JsonObject {

@@ -5,6 +5,8 @@ import type { Json, JsonObject } from "../model/json.ts";
 export interface TraceRecord {
   readonly name: string;
   readonly sessionId: string;
+  /** The worker that wrote it. */
+  readonly owner: string;
   readonly at: number;
   readonly turnId?: string;
   readonly context: JsonObject;

@@ -456,6 +456,48 @@ describe("lazy resolution", () => {
   });
 });
 
+describe("renamed and renewed tools", () => {
+  test("[TR2] a tool that its source renamed is found under its new name, settings kept", () => {
+    const tools = new SampleProvider("p", [manifest("a", "old")]);
+    const registry = new ToolRegistry({ sources: [{ id: "plugins", providers: [tools] }] });
+    registry.setAvailability(["old"], "callable");
+    tools.listed = [manifest("a", "new")];
+    expect(registry.resolve({ name: "new" })).toEqual({ ...manifest("a", "new"), availability: "callable" });
+    expect(registry.resolve({ name: "old" })).toBeUndefined();
+    expect(registry.generation).toBe(3);
+  });
+
+  test("[TR7] a name that the source gave to another id takes the place of the old one", () => {
+    const tools = new SampleProvider("p", [manifest("b", "search")]);
+    tools.unlisted = [manifest("a", "search")];
+    const registry = new ToolRegistry({ sources: [{ id: "plugins", providers: [tools] }] });
+    const tool = (id: string, name: string): object => ({ manifest: manifest(id, name) });
+    const state = { generation: 4, tools: { a: tool("a", "find"), b: tool("b", "search") } } as ToolState;
+    expect(registry.restoreState(state)).toEqual({ generation: 5, orphaned: [] });
+    expect(registry.exportState().tools).toEqual({ b: tool("b", "search") });
+  });
+
+  test("[TR7] resolving an id under the name of an orphan drops the orphan", () => {
+    const tools = provider("p", "a");
+    tools.unlisted = [manifest("new", "search")];
+    const registry = new ToolRegistry({ sources: [{ id: "plugins", providers: [tools] }] });
+    const old = { manifest: manifest("old", "search"), member: false as const };
+    registry.restoreState({ generation: 1, tools: { a: { manifest: manifest("a") }, old } });
+    expect(registry.resolve({ id: "new" })?.name).toBe("search");
+    expect(registry.exportState()).toEqual({
+      generation: 3,
+      tools: { a: { manifest: manifest("a") }, new: { manifest: manifest("new", "search") } },
+    });
+  });
+
+  test("[TR2] an answer to another question is no answer", () => {
+    const tools = Object.assign(provider("p", "a"), { resolve: () => manifest("other") });
+    const registry = new ToolRegistry({ sources: [{ id: "plugins", providers: [tools] }] });
+    expect(registry.resolve({ name: "b" })).toBeUndefined();
+    expect(registry.generation).toBe(1);
+  });
+});
+
 describe("membership and availability", () => {
   test("[TR13] opting out survives a refresh, and is undone by name", () => {
     const tools = provider("p", "a", "b");
@@ -591,6 +633,16 @@ describe("forks and compositions", () => {
     expect(composed.providerOf("kept")).not.toBe(context);
     expect(names(base)).toEqual(["kept", "shared-id", "shared-name"]);
     expect(base.generation).toBe(1);
+  });
+
+  test("[K93] context tools win whatever the source of the base is called", () => {
+    const base = new ToolRegistry({
+      sources: [{ id: "a-base", providers: [new SampleProvider("p", [manifest("old", "search")])] }],
+    });
+    const context = new SampleProvider("context", [manifest("new", "search")]);
+    const composed = base.compose({ includeBase: true, providers: [context] });
+    expect(composed.manifests().map(({ id }) => id)).toEqual(["new"]);
+    expect(composed.allManifests().map(({ id }) => id)).toEqual(["new"]);
   });
 
   test("[K93] a composition can be refreshed, and still prefers the context", () => {

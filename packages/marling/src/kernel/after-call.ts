@@ -1,0 +1,37 @@
+import { messageOf } from "../base/errors.ts";
+import { type ToolOutput, toolFailure } from "../model/tool-output.ts";
+import type { ToolManifest } from "../tool/contract.ts";
+import { keepAttachments } from "./attachments.ts";
+import type { DispatchCall } from "./dispatch.ts";
+import { afterToolCall } from "./tool-hooks.ts";
+import type { TurnRun } from "./turn-run.ts";
+
+export interface ToolResult {
+  readonly call: DispatchCall;
+  readonly manifest: ToolManifest;
+  readonly output: ToolOutput;
+  readonly durationMs: number;
+}
+
+/** Stores what a tool's result carries and runs the hooks after the call on it. Never rejects. */
+export async function afterCall(turn: TurnRun, { call, manifest, output, durationMs }: ToolResult): Promise<ToolOutput> {
+  const { session } = turn;
+  const { callId, name, args } = call;
+  try {
+    const result = await keepAttachments(session.parts, output, name);
+    const final = await afterToolCall(turn, {
+      sessionId: session.id,
+      toolName: manifest.name,
+      callId,
+      args,
+      argumentProjection: manifest.argumentProjection,
+      turnContext: turn.context,
+      host: session.host("tool"),
+      result,
+      durationMs,
+    });
+    return final === result ? result : await keepAttachments(session.parts, final, name);
+  } catch (thrown) {
+    return toolFailure({ code: "after_tool_call_failed", class: "internal", source: "plugin", message: messageOf(thrown) });
+  }
+}

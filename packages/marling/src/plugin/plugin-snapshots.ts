@@ -1,0 +1,54 @@
+// Snapshots of the plugins of a session. Plugins that the host added by itself have no part in them.
+
+import { revisionFingerprint } from "./fingerprint.ts";
+import type { PluginInstance } from "./plugin-instance.ts";
+import type { PluginSessionSnapshot, SnapshotEntry } from "./snapshot.ts";
+
+export class PluginSnapshots {
+  readonly #instances: readonly PluginInstance[];
+  #fingerprint: { readonly revisions: readonly number[]; readonly value: bigint } | undefined;
+
+  constructor(instances: readonly PluginInstance[]) {
+    this.#instances = instances.filter(({ isImplicit }) => !isImplicit);
+  }
+
+  /** All plugins in build order; one that fails fails the snapshot. */
+  take(): PluginSessionSnapshot {
+    const entries = this.#instances.map((instance) => [instance.id, instance.snapshot()] as const);
+    return Object.freeze({ plugins: Object.freeze(Object.fromEntries(entries)) });
+  }
+
+  isCurrent(previous: PluginSessionSnapshot | undefined): boolean {
+    if (previous === undefined || Object.keys(previous.plugins).length !== this.#instances.length)
+      return false;
+    return this.#instances.every(({ id, version, revision }) => {
+      const meta = entryOf(previous, id)?.meta;
+      return meta?.pluginVersion === version && meta.revision === revision;
+    });
+  }
+
+  fingerprint(): bigint {
+    const revisions = this.#instances.map(({ revision }) => revision);
+    const known = this.#fingerprint;
+    if (known?.revisions.every((revision, index) => revision === revisions[index]) === true)
+      return known.value;
+    const value = revisionFingerprint(
+      this.#instances.map(({ id, version }, index) => ({ id, version, revision: revisions[index] ?? 0 })),
+    );
+    this.#fingerprint = { revisions, value };
+    return value;
+  }
+
+  /** Everything that can be found out beforehand is found out before the first plugin changes. */
+  restore(snapshot: PluginSessionSnapshot): void {
+    const restores = this.#instances.map((instance) =>
+      instance.prepareRestore(entryOf(snapshot, instance.id)),
+    );
+    for (const restore of restores) restore();
+  }
+}
+
+/** The part of a plugin in a snapshot, if it has one. */
+export function entryOf(snapshot: PluginSessionSnapshot | undefined, id: string): SnapshotEntry | undefined {
+  return snapshot !== undefined && Object.hasOwn(snapshot.plugins, id) ? snapshot.plugins[id] : undefined;
+}

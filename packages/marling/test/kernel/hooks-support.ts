@@ -1,0 +1,228 @@
+// A scene for hook tests: a session with a scripted model, one tool that says what it was called with, and what was
+// traced.
+
+import {
+  type Clock,
+  createRuntime,
+  definePlugin,
+  defineTool,
+  type Json,
+  type MessagePart,
+  type ModelPort,
+  memoryStore,
+  type Plugin,
+  type PluginParts,
+  type RuntimeOptions,
+  type Session,
+  type Store,
+  type ToolResultPart,
+  type TraceRecord,
+  type TurnEvent,
+  type TurnOptions,
+  type TurnReport,
+} from "marling";
+import { type ScriptedModel, type ScriptStep, scriptedModel } from "marling/testing";
+import { onTestFinished } from "vitest";
+import { z } from "zod";
+
+export interface SceneOptions extends Omit<RuntimeOptions, "model" | "trace" | "tools"> {
+  readonly script?: readonly (ScriptStep | ((...args: never[]) => ScriptStep))[];
+  readonly model?: ModelPort;
+}
+
+export interface Scene {
+  readonly session: Session;
+  readonly runtime: ReturnType<typeof createRuntime>;
+  readonly model: ScriptedModel;
+  readonly traces: readonly TraceRecord[];
+  /** What `echo` was called with, in order. */
+  readonly ran: readonly string[];
+}
+
+/** Opens a session "s" whose model follows a script and whose host has the tool `echo`. */
+export async function scene({ script = [], ...options }: SceneOptions = {}): Promise<Scene> {
+  const model = scriptedModel(script as readonly ScriptStep[]);
+  const traces: TraceRecord[] = [];
+  const ran: string[] = [];
+  const runtime = createRuntime({
+    model,
+    tools: [echoTool((text) => ran.push(text))],
+    trace: { record: (record) => void traces.push(record) },
+    ...options,
+  });
+  onTestFinished(() => runtime.close());
+  return { runtime, session: await runtime.session("s"), model, traces, ran };
+}
+
+export function echoTool(ran: (text: string) => void): ReturnType<typeof defineTool> {
+  return defineTool({
+    name: "echo",
+    description: "Says what it is told.",
+    input: z.object({ text: z.string() }),
+    execute: ({ text }) => {
+      ran(text);
+      return `echo: ${text}`;
+    },
+  });
+}
+
+/** A plugin without options. */
+export function plugin(id: string, parts: PluginParts | ((ctx: BuildContext) => PluginParts)): Plugin {
+  return definePlugin({ id, build: (ctx) => (typeof parts === "function" ? parts(ctx) : parts) })();
+}
+
+type BuildContext = Parameters<Parameters<typeof definePlugin>[0]["build"]>[0];
+
+export interface Played {
+  readonly report: TurnReport;
+  readonly events: readonly TurnEvent[];
+}
+
+/** Runs a turn to its end and keeps what its watchers saw. */
+export async function play(session: Session, input = "Hi", options: TurnOptions = {}): Promise<Played> {
+  const turn = session.turn(input, options);
+  const events: TurnEvent[] = [];
+  const watching = (async () => {
+    for await (const event of turn) events.push(event);
+  })();
+  const report = await turn.result;
+  await watching;
+  return { report, events };
+}
+
+/** Who said what, one line for each message of the current frame. */
+export function transcript(session: Session): readonly string[] {
+  return session.read().messages.map(({ role, parts }) => `${role}: ${parts.map(words).join(" ")}`);
+}
+
+function words(part: MessagePart): string {
+  if (part.kind === "tool_call") return `call ${part.name}`;
+  if (part.kind === "tool_result") return `result ${part.text}`;
+  return "text" in part ? part.text : part.kind;
+}
+
+/** What the model was shown of the calls of a request. */
+export function resultsIn(
+  request: { readonly messages: readonly { readonly parts: readonly MessagePart[] }[] } | undefined,
+): readonly ToolResultPart[] {
+  return (request?.messages ?? [])
+    .flatMap(({ parts }) => parts)
+    .filter((part) => part.kind === "tool_result");
+}
+
+/** The outcome of a call as code and message, or as its value. */
+export function outcomeOf(report: TurnReport, index = 0): Json {
+  const outcome = report.toolCalls[index]?.output.outcome;
+  if (outcome === undefined) return "no such call";
+  if (outcome.kind === "success") return { value: outcome.value } as Json;
+  return outcome.kind === "failure"
+    ? { code: outcome.code, message: outcome.message }
+    : { cancelled: outcome.message };
+}
+
+/** The events of plugins, as `plugin: name`. */
+export function pluginEvents(events: readonly TurnEvent[]): readonly string[] {
+  return events.flatMap((event) => {
+    if (event.kind !== "plugin_event") return [];
+    return [`${event.pluginId}: ${event.event.kind === "custom" ? event.event.name : event.event.label}`];
+  });
+}
+
+export function custom(name: string): {
+  readonly kind: "custom";
+  readonly name: string;
+  readonly payload: null;
+} {
+  return { kind: "custom", name, payload: null };
+}
+
+/** A store that tells of its commits and can say that it is durable. */
+export function watchedStore(
+  options: { readonly isDurable?: boolean; onCommit?(operation: string): void } = {},
+): Store {
+  const store = memoryStore();
+  return {
+    isDurable: options.isDurable ?? store.isDurable,
+    blobs: store.blobs,
+    load: (id) => store.load(id),
+    commit: async (commit) => {
+      const result = await store.commit(commit);
+      options.onCommit?.(commit.operation);
+      return result;
+    },
+    admit: (input) => store.admit(input),
+    pending: (id) => store.pending(id),
+    list: (filter) => store.list(filter),
+    exists: (id) => store.exists(id),
+    delete: (id) => store.delete(id),
+    fork: (request) => store.fork(request),
+    close: () => store.close(),
+  };
+}
+
+interface Timer {
+  readonly due: number;
+  readonly fire: () => void;
+}
+
+/** Time that moves when a test says so. */
+export class TestClock implements Clock {
+  #now = 0;
+  #timers: readonly Timer[] = [];
+
+  now(): number {
+    return this.#now;
+  }
+
+  monotonic(): number {
+    return this.#now;
+  }
+
+  sleep(ms: number, { signal }: { readonly signal: AbortSignal }): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const cancel = this.after(ms, resolve);
+      const onAbort = (): void => {
+        cancel();
+        reject(signal.reason as Error);
+      };
+      signal.addEventListener("abort", onAbort, { once: true });
+    });
+  }
+
+  after(ms: number, fire: () => void): () => void {
+    const timer = { due: this.#now + ms, fire };
+    this.#timers = [...this.#timers, timer];
+    return () => {
+      this.#timers = this.#timers.filter((other) => other !== timer);
+    };
+  }
+
+  advance(ms: number): void {
+    this.#now += ms;
+    const due = this.#timers.filter((timer) => timer.due <= this.#now);
+    this.#timers = this.#timers.filter((timer) => timer.due > this.#now);
+    for (const { fire } of due) fire();
+  }
+
+  get pending(): number {
+    return this.#timers.length;
+  }
+}
+
+/** Lets time pass, whenever something waits for it, until the promise settles. */
+export async function passTime<T>(clock: TestClock, until: Promise<T>): Promise<T> {
+  let isSettled = false;
+  const done = (): void => {
+    isSettled = true;
+  };
+  until.then(done, done);
+  while (!isSettled) {
+    await new Promise((resolve) => setImmediate(resolve));
+    if (!isSettled && clock.pending > 0) clock.advance(1_000);
+  }
+  return until;
+}
+
+export function never(): Promise<never> {
+  return new Promise(() => {});
+}

@@ -1,0 +1,223 @@
+// Plugins, sessions and hook contexts for the tests of this folder. Contexts are as a kernel would make them, with a
+// host that offers nothing unless a test says otherwise.
+
+import type { Clock } from "../../src/base/clock.ts";
+import { MarlingError } from "../../src/base/errors.ts";
+import { sessionId } from "../../src/model/ids.ts";
+import { toolSuccess } from "../../src/model/tool-output.ts";
+import { NO_USAGE } from "../../src/model/usage.ts";
+import { definePlugin } from "../../src/plugin/define-plugin.ts";
+import type {
+  CheckpointHookContext,
+  CompactionContext,
+  LifecycleEvent,
+  PreparedContext,
+  PromptHookContext,
+  SessionConfigChangedContext,
+  ToolCallHookContext,
+  ToolResultHookContext,
+  TurnHookContext,
+  TurnResultHookContext,
+  TurnTransformContext,
+} from "../../src/plugin/hook-context.ts";
+import { hostView, unavailableHost } from "../../src/plugin/host-services.ts";
+import type { Plugin, PluginBuildContext, PluginParts } from "../../src/plugin/plugin.ts";
+import {
+  type BuildSessionOptions,
+  createPluginHost,
+  type PluginHostOptions,
+} from "../../src/plugin/plugin-host.ts";
+import type { PluginSession } from "../../src/plugin/plugin-session.ts";
+import { FULL_AUTHORITY, NO_PROTOCOL_OPTIONS } from "../../src/session/frame.ts";
+import { createGraph } from "../../src/session/graph.ts";
+import { createReadView } from "../../src/session/read-view.ts";
+import type { SessionReadView } from "../../src/session/view.ts";
+
+/** A plugin from its parts, or from a function that builds them. */
+export function plugin(
+  id: string,
+  parts: PluginParts | ((ctx: PluginBuildContext<undefined>) => PluginParts) = {},
+  version = "1",
+): Plugin {
+  return definePlugin({ id, version, build: (ctx) => (typeof parts === "function" ? parts(ctx) : parts) })();
+}
+
+/** A session with the id `s`, built from plugins. */
+export function sessionOf(
+  plugins: readonly Plugin[],
+  options: PluginHostOptions & { readonly build?: BuildSessionOptions } = {},
+): PluginSession {
+  const { build, ...host } = options;
+  return createPluginHost(plugins, host).buildSession("s", build);
+}
+
+export function readView(): SessionReadView {
+  const policy = { model: "default", maxTurns: 50 };
+  const graph = createGraph({
+    sessionId: sessionId("s"),
+    assignment: { policy, authority: FULL_AUTHORITY },
+  });
+  return createReadView({ graph, policy, turnIndex: 0, revision: 0, usage: NO_USAGE });
+}
+
+export const TURN_CONTEXT: TurnHookContext["turnContext"] = {
+  turnId: "t",
+  pluginIds: [],
+  hasPluginInputs: false,
+  pluginInput: () => undefined,
+};
+
+const services = unavailableHost();
+
+export const turnCtx = (): TurnHookContext => ({
+  sessionId: "s",
+  state: readView(),
+  turnContext: TURN_CONTEXT,
+  host: hostView(services, "turn"),
+});
+
+export const promptCtx = (): PromptHookContext => ({
+  sessionId: "s",
+  state: readView(),
+  protocolTurnOptions: NO_PROTOCOL_OPTIONS,
+  turnContext: TURN_CONTEXT,
+  host: hostView(services, "prompt"),
+});
+
+export const toolCtx = (): ToolCallHookContext => ({
+  sessionId: "s",
+  toolName: "add",
+  callId: "c1",
+  args: { a: 1 },
+  argumentProjection: undefined,
+  turnContext: TURN_CONTEXT,
+  host: hostView(services, "tool"),
+});
+
+export const toolResultCtx = (): ToolResultHookContext => ({
+  ...toolCtx(),
+  result: toolSuccess(1),
+  durationMs: 3,
+});
+
+export const checkpointCtx = (): CheckpointHookContext => ({
+  sessionId: "s",
+  checkpoint: "after_work",
+  state: readView(),
+  host: hostView(services, "checkpoint"),
+});
+
+export const turnResultCtx = (): TurnResultHookContext => ({
+  sessionId: "s",
+  turn: {
+    turnId: "t",
+    outcome: { kind: "finished", by: "message", text: "hi" },
+    assistantOutput: "hi",
+    usage: NO_USAGE,
+    toolCalls: [],
+    modelCalls: [],
+    issues: [],
+  },
+  host: hostView(services, "turnResult"),
+});
+
+export const transformCtx = (): TurnTransformContext => ({
+  sessionId: "s",
+  state: readView(),
+  promptUsage: undefined,
+  maxContextTokens: undefined,
+  host: hostView(services, "history"),
+});
+
+export const compactionCtx = (): CompactionContext => ({
+  sessionId: "s",
+  instructions: undefined,
+  state: readView(),
+  host: hostView(services, "history"),
+});
+
+export const configCtx = (): SessionConfigChangedContext => ({
+  sessionId: "s",
+  previous: { model: "a", maxTurns: 1 },
+  current: { model: "b", maxTurns: 1 },
+  host: hostView(services, "configChanged"),
+});
+
+export const prepared = (): PreparedContext => ({
+  messages: [],
+  promptContributions: [],
+  toolProviders: [],
+  includeBaseTools: true,
+});
+
+export const restored = (): LifecycleEvent => ({
+  kind: "session_restored",
+  sessionId: "s",
+  state: readView(),
+});
+
+/** The error that a promise rejects with; fails when it resolves or rejects with something else. */
+export async function rejection(promise: Promise<unknown>): Promise<MarlingError> {
+  const settled = await promise.then(
+    (value) => ({ value }),
+    (thrown: unknown) => ({ thrown }),
+  );
+  if ("thrown" in settled && MarlingError.is(settled.thrown)) return settled.thrown;
+  throw new Error(`expected a rejection, got ${JSON.stringify(settled)}`);
+}
+
+/** The error that a call throws; fails when it throws nothing or something else. */
+export function thrownBy(call: () => unknown): MarlingError {
+  let returned: unknown;
+  try {
+    returned = call();
+  } catch (thrown) {
+    if (MarlingError.is(thrown)) return thrown;
+    throw thrown;
+  }
+  throw new Error(`expected a refusal, got ${String(returned)}`);
+}
+
+/** Time that moves when a test says so. */
+export class ManualClock implements Clock {
+  #now = 0;
+  #timers: { readonly due: number; readonly fire: () => void }[] = [];
+
+  now(): number {
+    return this.#now;
+  }
+
+  monotonic(): number {
+    return this.#now;
+  }
+
+  sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.after(ms, resolve);
+    });
+  }
+
+  after(ms: number, fire: () => void): () => void {
+    const timer = { due: this.#now + ms, fire };
+    this.#timers.push(timer);
+    return () => {
+      this.#timers = this.#timers.filter((other) => other !== timer);
+    };
+  }
+
+  get pending(): number {
+    return this.#timers.length;
+  }
+
+  advance(ms: number): void {
+    this.#now += ms;
+    const due = this.#timers.filter((timer) => timer.due <= this.#now);
+    this.#timers = this.#timers.filter((timer) => timer.due > this.#now);
+    for (const timer of due) timer.fire();
+  }
+}
+
+/** Lets everything run that waits for nothing but its turn. */
+export async function settle(): Promise<void> {
+  for (let round = 0; round < 20; round += 1) await Promise.resolve();
+}
