@@ -11,6 +11,7 @@ export default defineConfig({
       { find: /^marling\/plugin$/, replacement: source("plugin/index.ts") },
       { find: /^marling\/testing$/, replacement: source("testing/index.ts") },
       { find: /^marling\/host$/, replacement: source("host.ts") },
+      { find: /^marling\/sqlite$/, replacement: source("sqlite.ts") },
     ],
   },
   test: {

@@ -91,7 +91,7 @@ export class SharedList<T> implements Iterable<T> {
     for (let list: SharedList<T> | undefined = this; list !== undefined; list = list.#segment.base) {
       parts.push(list.#segment.items.slice(0, list.#own));
     }
-    this.#array = Object.freeze(parts.reverse().flat() as T[]);
+    this.#array = Object.freeze(([] as T[]).concat(...parts.reverse())); // several times as fast as flat()
     return this.#array;
   }
 

@@ -27,5 +27,22 @@ export interface EffectRequest {
  * passed on and never remembered.
  */
 export interface EffectHost {
-  run<T>(request: EffectRequest, perform: () => Promise<T>): Promise<T>;
+  run<T>(request: EffectRequest, perform: () => Promise<T>, options?: EffectOptions<T>): Promise<T>;
+  /** Writes what is known of a turn and not written yet; called before code that is no effect. */
+  flush?(turn: TurnName): Promise<void>;
+  /** The turn is committed: nothing of it is needed any longer. */
+  forget?(turn: TurnName): void;
+}
+
+export interface TurnName {
+  readonly sessionId: SessionId;
+  readonly turnId: TurnId;
+}
+
+export interface EffectOptions<T> {
+  /**
+   * The outcome of an effect that began in an earlier run and whose end is not known. With it, the beginning is written
+   * before `perform` is called, and such an effect is never performed again.
+   */
+  cut?(): Promise<T>;
 }

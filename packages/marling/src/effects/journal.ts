@@ -8,7 +8,7 @@
 
 import type { EffectKey, SessionId, TurnId } from "../model/ids.ts";
 import type { Json } from "../model/json.ts";
-import type { EffectHost, EffectKind, EffectRequest } from "./contract.ts";
+import type { EffectHost, EffectKind, EffectOptions, EffectRequest, TurnName } from "./contract.ts";
 
 /** What the journal needs of a store. */
 export interface JournalRows {
@@ -29,20 +29,21 @@ const AT_ONCE: ReadonlySet<EffectKind> = new Set(["tool_attempt", "wait", "timer
 
 export function journalEffects(rows: JournalRows): EffectHost {
   const turns = new Map<string, Promise<TurnJournal>>();
-  const open = (request: { readonly sessionId: SessionId; readonly turnId: TurnId }): Promise<TurnJournal> => {
+  const open = (request: TurnName): Promise<TurnJournal> => {
     const name = nameOf(request);
     const known = turns.get(name) ?? TurnJournal.open(rows, request);
     turns.set(name, known);
     return known;
   };
   return {
-    run: async (request, perform, options) => (await open(request)).run(request, perform, options?.cut),
+    run: async <T>(request: EffectRequest, perform: () => Promise<T>, options?: EffectOptions<T>): Promise<T> =>
+      (await open(request)).run(request, perform, options?.cut),
     flush: async (turn) => (await turns.get(nameOf(turn)))?.flush(),
     forget: (turn) => void turns.delete(nameOf(turn)),
   };
 }
 
-function nameOf({ sessionId, turnId }: { readonly sessionId: string; readonly turnId: string }): string {
+function nameOf({ sessionId, turnId }: TurnName): string {
   return JSON.stringify([sessionId, turnId]);
 }
 
@@ -59,7 +60,7 @@ class TurnJournal {
     this.#outcomes = new Map(known.flatMap(({ key, status, outcome }) => (status === "done" ? [[key, outcome as Json] as const] : [])));
   }
 
-  static async open(rows: JournalRows, { sessionId, turnId }: { readonly sessionId: SessionId; readonly turnId: TurnId }): Promise<TurnJournal> {
+  static async open(rows: JournalRows, { sessionId, turnId }: TurnName): Promise<TurnJournal> {
     return new TurnJournal(rows, await rows.read(sessionId, turnId));
   }
 

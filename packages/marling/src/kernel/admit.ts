@@ -4,7 +4,6 @@
 //   A3  live plugin inputs and extensions are taken only by a store that does not outlive the process.
 
 import { MarlingError } from "../base/errors.ts";
-import type { TurnId } from "../model/ids.ts";
 import { turnId } from "../model/ids.ts";
 import { type Json, type JsonObject, decodeJson, isJsonObject } from "../model/json.ts";
 import { decodeAttachmentSource } from "../model/attachment.ts";
@@ -28,15 +27,18 @@ export interface Admitted {
 export async function admit(session: ResidentSession, submitted: unknown, options: AdmitOptions): Promise<Admitted> {
   const asSubmitted = decodeTurnInput(submitted);
   const stored = storedInputs(session, options);
-  const input = await askHooks(session, asSubmitted);
-  const wanted: TurnId | undefined = options.id === undefined ? undefined : turnId(options.id);
-  return session.parts.store.admit({
+  const { store } = session.parts;
+  const wanted = {
     sessionId: session.id,
     submitted: { input: asSubmitted as unknown as Json, ...stored },
-    input: { input: input as unknown as Json, ...stored },
     ...(options.key === undefined ? {} : { key: options.key }),
-    ...(wanted === undefined ? {} : { turnId: wanted }),
-  });
+    ...(options.id === undefined ? {} : { turnId: turnId(options.id) }),
+  };
+  // Hooks are asked about an input once: what was accepted stays accepted.
+  const known = session.plugins.hasInputHooks ? await store.find(wanted) : undefined;
+  if (known !== undefined) return { status: "duplicate", row: known };
+  const input = await acceptInput(session, asSubmitted);
+  return store.admit({ ...wanted, input: { input: input as unknown as Json, ...stored } });
 }
 
 /** Reads what a caller gave as input; a string is short for its text. */
@@ -59,7 +61,8 @@ export function inputMessage(row: InboxRow): Message {
   return toMessage({ role: "user", parts: text === "" && attachments.length > 0 ? parts.slice(1) : parts }, `m_${row.inputId}`);
 }
 
-async function askHooks(session: ResidentSession, input: TurnInput): Promise<TurnInput> {
+/** Shows an input to the hooks that may replace or reject it. */
+export async function acceptInput(session: ResidentSession, input: TurnInput): Promise<TurnInput> {
   const { plugins, id } = session;
   if (!plugins.hasInputHooks) return input;
   const decided = await plugins.transformInput({ sessionId: id, input }, (raw) => decodeTurnInput(raw, "input of a hook"));
@@ -76,6 +79,7 @@ function storedInputs(session: ResidentSession, { pluginInputs, extension }: Adm
   }
   const plain: { [pluginId: string]: Json } = {};
   for (const [pluginId, value] of Object.entries(pluginInputs ?? {})) {
+    if (value === undefined) continue;
     const json = plainOrLive(value);
     if (json !== undefined) plain[pluginId] = json;
     else if (session.parts.store.isDurable) {

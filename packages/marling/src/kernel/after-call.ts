@@ -14,7 +14,10 @@ export interface ToolResult {
 }
 
 /** Stores what a tool's result carries and runs the hooks after the call on it. Never rejects. */
-export async function afterCall(turn: TurnRun, { call, manifest, output, durationMs }: ToolResult): Promise<ToolOutput> {
+export async function afterCall(
+  turn: TurnRun,
+  { call, manifest, output, durationMs }: ToolResult,
+): Promise<ToolOutput> {
   const { session } = turn;
   const { callId, name, args } = call;
   try {
@@ -32,6 +35,11 @@ export async function afterCall(turn: TurnRun, { call, manifest, output, duratio
     });
     return final === result ? result : await keepAttachments(session.parts, final, name);
   } catch (thrown) {
-    return toolFailure({ code: "after_tool_call_failed", class: "internal", source: "plugin", message: messageOf(thrown) });
+    return toolFailure({
+      code: "after_tool_call_failed",
+      class: "internal",
+      source: "plugin",
+      message: messageOf(thrown),
+    });
   }
 }

@@ -1,7 +1,8 @@
 // Bytes on their way into the store. Inline bytes become references before anything mentions them.
 
-import { messageOf } from "../base/errors.ts";
+import { MarlingError, messageOf } from "../base/errors.ts";
 import type { AttachmentSource } from "../model/attachment.ts";
+import type { MessageInput, MessagePart } from "../model/message.ts";
 import { failureOf, type ToolFailure, type ToolOutput } from "../model/tool-output.ts";
 import { ToolAttachment } from "../model/tool-value.ts";
 import type { BlobStore } from "../store/contract.ts";
@@ -26,6 +27,28 @@ export function keepAttachments(
   return storeAttachments(output, (source) => keepAttachment(keeper, source), {
     allow: (source) => refuseAttachment(keeper, source, toolName),
   });
+}
+
+/** A message with its inline bytes stored. A source that may not be used is refused by name. */
+export async function keepMessageAttachments(
+  { store, attachmentPolicy }: KernelParts,
+  message: MessageInput,
+  producer: string,
+): Promise<MessageInput> {
+  const keeper: AttachmentKeeper = { blobs: store.blobs, policy: attachmentPolicy };
+  const { parts = [] } = message;
+  if (!parts.some((part) => part.kind === "attachment")) return message;
+  const keep = async (part: MessagePart): Promise<MessagePart> => {
+    if (part.kind !== "attachment") return part;
+    const { source } = part;
+    const kept =
+      refuseAttachment(keeper, source, producer) ??
+      (source.kind === "inline" ? await keepAttachment(keeper, source) : source);
+    if (kept.kind !== "failure") return { ...part, source: kept };
+    const code = kept.code === "attachment_store_failed" ? kept.code : "invalid_attachment";
+    throw new MarlingError(code, kept.message, { details: { producer } });
+  };
+  return { ...message, parts: await Promise.all(parts.map(keep)) };
 }
 
 /** The failure of a source that the policy does not allow. */
@@ -68,7 +91,11 @@ export async function writeAttachment(
 }
 
 /** Why the policy does not allow a source, as the end of a sentence. */
-function denialOf(policy: AttachmentPolicy | undefined, source: AttachmentSource, producer: string): string | undefined {
+function denialOf(
+  policy: AttachmentPolicy | undefined,
+  source: AttachmentSource,
+  producer: string,
+): string | undefined {
   try {
     return policy?.(source, producer) === false ? "" : undefined;
   } catch (thrown) {

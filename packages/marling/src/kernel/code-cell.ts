@@ -5,6 +5,7 @@ import { MarlingError } from "../base/errors.ts";
 import type { Json } from "../model/json.ts";
 import type { CompletedCall } from "../model/tool-call.ts";
 import type { CodeExecutionContext, ExecResponse } from "../plugin/protocol.ts";
+import type { SessionGraph } from "../session/graph.ts";
 import { runConcurrently } from "../tool/dispatch.ts";
 import type { CodeResult, TurnEffect, TurnRecord } from "../turn/effect.ts";
 import { dispatchCalls } from "./dispatch.ts";
@@ -12,7 +13,7 @@ import { reportIssues } from "./lifecycle.ts";
 import { nestedCalls } from "./nested-calls.ts";
 import { slotFailure } from "./slot-call.ts";
 import { issueOfThrown } from "./turn-fault.ts";
-import { messagesOf, type TurnRun } from "./turn-run.ts";
+import type { TurnRun } from "./turn-run.ts";
 
 type CodeEffect = Extract<TurnEffect, { kind: "code_cell" }>;
 
@@ -100,7 +101,9 @@ export function codeExecutionContext(
   const { session } = turn;
   const { effect, records, calls } = cell;
   const parentCallId = `${turn.turnId}.${effect.key}`;
+  const { graph } = session.state;
   let asked = 0;
+  let projection: readonly Json[] | undefined;
   return Object.freeze({
     sessionId: session.id,
     frameId: session.frameId,
@@ -110,7 +113,10 @@ export function codeExecutionContext(
     sessionLifecycle: session.services,
     sessionGraph: session.services,
     turnContext: turn.context,
-    chronologicalProjection: chronological(turn, records),
+    get chronologicalProjection(): readonly Json[] {
+      projection ??= chronological(graph, records);
+      return projection;
+    },
     environment: { frameId: session.frameId, model: session.policy.model } as Json,
     protocolExtension: turn.extension,
     parentInvocation: undefined,
@@ -132,15 +138,22 @@ export function codeExecutionContext(
   });
 }
 
-/** Messages and protocol events as the session has them, what is in flight behind them; each message once. */
-function chronological(turn: TurnRun, records: readonly TurnRecord[]): readonly Json[] {
-  const shown: Json[] = [...messagesOf(turn, records)].map(
-    (message) => ({ kind: "message", message }) as unknown as Json,
-  );
-  const events = records
-    .filter((record) => record.kind === "protocol_event")
-    .map((record) => record as unknown as Json);
-  return [...shown, ...events];
+/** Messages and protocol events of the frame in order, then those in flight; each message once. */
+function chronological(
+  { path, currentFrameId }: SessionGraph,
+  records: readonly TurnRecord[],
+): readonly Json[] {
+  let start = path.length;
+  while (start > 0 && path.at(start - 1)?.frameId === currentFrameId) start -= 1;
+  const seen = new Set<string>();
+  const projected = [...path.tail(path.length - start), ...records].flatMap((item): readonly object[] => {
+    if (item.kind === "protocol_event")
+      return [{ kind: item.kind, pluginId: item.pluginId, payload: item.payload }];
+    if (item.kind !== "message" || seen.has(item.message.id)) return [];
+    seen.add(item.message.id);
+    return [{ kind: item.kind, message: item.message }];
+  });
+  return Object.freeze(projected as unknown as readonly Json[]);
 }
 
 function unavailable({ session }: TurnRun): MarlingError {

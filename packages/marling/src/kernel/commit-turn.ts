@@ -2,13 +2,13 @@
 
 import type { FrameId } from "../model/ids.ts";
 import type { ModelCallRecord, TurnIssue, TurnOutcome, TurnReport } from "../model/turn.ts";
-import { NO_USAGE, type TokenUsage, type UsageEntry, addUsage } from "../model/usage.ts";
+import { addUsage, NO_USAGE, type TokenUsage, type UsageEntry } from "../model/usage.ts";
 import { bodiesOf, decodeAppendNodes } from "../session/append-node.ts";
-import { type SessionGraph, openFrame } from "../session/graph.ts";
+import { openFrame, type SessionGraph } from "../session/graph.ts";
 import type { AppendOperation, SessionNode } from "../session/node.ts";
 import type { MachineOutcome, TurnRecord } from "../turn/effect.ts";
 import { appendRecords, type Change, type Committed, commitChange } from "./commit.ts";
-import { type FinalizedTurn, assistantText } from "./finalize.ts";
+import { assistantText, type FinalizedTurn } from "./finalize.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import type { AcceptedTurn } from "./run-turn.ts";
 import { faultIssue, faultOutcome, toFault } from "./turn-fault.ts";
@@ -45,7 +45,11 @@ export async function commitTurn(turn: TurnRun, end: TurnEnd): Promise<Committed
     const fault = toFault(thrown);
     turn.log.issues.push(faultIssue(fault));
     turn.compaction = undefined;
-    const finalized = { records: [{ kind: "message", message: turn.inputMessage }], outcome: faultOutcome(fault), events: [] } as const;
+    const finalized = {
+      records: [{ kind: "message", message: turn.inputMessage }],
+      outcome: faultOutcome(fault),
+      events: [],
+    } as const;
     return commitPart(turn, { ...end, finalized });
   }
 }
@@ -65,7 +69,12 @@ async function commitPart(turn: TurnRun, { finalized, accepted, switches }: Turn
       return { inputId: accepted.inputId, report };
     },
   });
-  return { kind: "ended", report: report as TurnReport, revision: committed.revision, frame: committed.frame };
+  return {
+    kind: "ended",
+    report: report as TurnReport,
+    revision: committed.revision,
+    frame: committed.frame,
+  };
 }
 
 interface CommitOptions {
@@ -91,23 +100,43 @@ async function commitRecords(
   turn.log.issues.push(...committed.issues);
   const { frameId } = session;
   const reason = open === undefined ? "compaction" : "switch";
-  return { ...committed, frame: frameId === previousFrameId ? undefined : { frameId, previousFrameId, reason } };
+  return {
+    ...committed,
+    frame: frameId === previousFrameId ? undefined : { frameId, previousFrameId, reason },
+  };
 }
 
-function changeGraph(turn: TurnRun, graph: SessionGraph, { records, open }: { readonly records: readonly TurnRecord[]; readonly open: SwitchOutcome | undefined }): { readonly graph: SessionGraph; readonly nodes: readonly SessionNode[] } {
+function changeGraph(
+  turn: TurnRun,
+  graph: SessionGraph,
+  { records, open }: { readonly records: readonly TurnRecord[]; readonly open: SwitchOutcome | undefined },
+): { readonly graph: SessionGraph; readonly nodes: readonly SessionNode[] } {
   const compacted = turn.compaction === undefined ? { graph, nodes: [] } : openCompactionFrame(turn, graph);
   const appended = appendRecords(compacted.graph, records, turn.operation);
   const nodes = [...compacted.nodes, ...appended.nodes];
   if (open === undefined) return { graph: appended.graph, nodes };
   const operation = { sessionId: graph.sessionId, operation: `${turn.operation}.frame`, ordinal: 0 };
   const seeds = bodiesOf(decodeAppendNodes(open.nodes, "switchFrame.nodes"), { operation });
-  const opened = openFrame(appended.graph, { frameId: freeFrameId(appended.graph, open.key), reason: "switch", nodes: seeds, operation });
+  const opened = openFrame(appended.graph, {
+    frameId: freeFrameId(appended.graph, open.key),
+    reason: "switch",
+    nodes: seeds,
+    operation,
+  });
   return { graph: opened.graph, nodes: [...nodes, ...opened.nodes] };
 }
 
-function openCompactionFrame(turn: TurnRun, graph: SessionGraph): { readonly graph: SessionGraph; readonly nodes: readonly SessionNode[] } {
+function openCompactionFrame(
+  turn: TurnRun,
+  graph: SessionGraph,
+): { readonly graph: SessionGraph; readonly nodes: readonly SessionNode[] } {
   const frameId = freeFrameId(graph, `compaction:${turn.turnId}`);
-  return openFrame(graph, { frameId, reason: "compaction", nodes: turn.compaction ?? [], operation: compactionOperation(turn) });
+  return openFrame(graph, {
+    frameId,
+    reason: "compaction",
+    nodes: turn.compaction ?? [],
+    operation: compactionOperation(turn),
+  });
 }
 
 /** The operation of a compaction inside a turn. */
@@ -148,10 +177,7 @@ interface Ended {
   readonly issues: readonly TurnIssue[];
 }
 
-function reportOf(
-  turn: TurnRun,
-  { outcome, records, turnId, revision, issues }: Ended,
-): TurnReport {
+function reportOf(turn: TurnRun, { outcome, records, turnId, revision, issues }: Ended): TurnReport {
   const { toolCalls, modelCalls } = turn.log;
   return {
     outcome,

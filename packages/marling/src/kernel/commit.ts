@@ -55,10 +55,19 @@ export function commitChange(session: ResidentSession, change: Change | (() => C
   });
 }
 
-/** Commits at once: in the place of a turn when none is there, else beside the one that runs. */
+/** Commits in its turn among commits: when nothing else is at work no turn begins before it is done, else beside it. */
 export function commitBeside(session: ResidentSession, change: () => Change): Promise<Committed> {
-  if (session.writer.length === 0) return session.writer.run(() => commitChange(session, change));
-  return commitChange(session, () => ({ ...change(), isBesideTurns: true }));
+  if (session.writer.length > 0) return commitChange(session, () => ({ ...change(), isBesideTurns: true }));
+  const committed = commitChange(session, change);
+  session.writer.run(() => committed).catch(() => undefined); // Whoever asked for the commit is told how it ended.
+  return committed;
+}
+
+/** Whether plugin or tool state is not what the store has. */
+export function hasMovedState({ plugins, state: { saved } }: ResidentSession): boolean {
+  return (
+    plugins.toolRegistry.generation !== saved.tools || plugins.snapshotRevisionFingerprint() !== saved.plugins
+  );
 }
 
 /** A change of nothing but components. */
@@ -70,7 +79,9 @@ async function commitNow(session: ResidentSession, change: Change): Promise<Comm
   const before = session.state;
   const { graph: changed, nodes } = change.change(before.graph);
   const isBeside = change.isBesideTurns === true;
-  const execution = isBeside ? { graph: changed, components: {} } : await saveExecutionState(session, changed);
+  const execution = isBeside
+    ? { graph: changed, components: {} }
+    : await saveExecutionState(session, changed);
   const { components, saved, issues } = changedComponents(session, { isBeside });
   const state = nextState(before, change, { graph: execution.graph, saved });
   const settles = change.settles?.(before.revision + 1, issues);
@@ -78,6 +89,7 @@ async function commitNow(session: ResidentSession, change: Change): Promise<Comm
     sessionId: session.id,
     expectedRevision: before.revision,
     operation: change.operation,
+    ...(change.counts === "turn" || change.counts === "nothing" ? { once: true } : {}),
     head: encodeHead(state),
     nodes: encodeNodes(nodes),
     components: { ...components, ...execution.components },
@@ -92,7 +104,11 @@ async function commitNow(session: ResidentSession, change: Change): Promise<Comm
   return { ...result, nodes, issues };
 }
 
-function nextState(before: SessionState, change: Change, now: Pick<SessionState, "graph" | "saved">): SessionState {
+function nextState(
+  before: SessionState,
+  change: Change,
+  now: Pick<SessionState, "graph" | "saved">,
+): SessionState {
   const { counts = "operation", usage = [], lastPromptUsage } = change;
   return {
     ...before,
@@ -110,11 +126,15 @@ interface ChangedComponents {
   readonly issues: readonly TurnIssue[];
 }
 
-function changedComponents(session: ResidentSession, { isBeside }: { readonly isBeside: boolean }): ChangedComponents {
+function changedComponents(
+  session: ResidentSession,
+  { isBeside }: { readonly isBeside: boolean },
+): ChangedComponents {
   const { plugins } = session;
   const { saved } = session.state;
   const toolMark = plugins.toolRegistry.generation;
-  const tools = toolMark === saved.tools ? {} : { tools: plugins.toolRegistry.exportState() as unknown as JsonObject };
+  const tools =
+    toolMark === saved.tools ? {} : { tools: plugins.toolRegistry.exportState() as unknown as JsonObject };
   const pluginMark = isBeside ? saved.plugins : plugins.snapshotRevisionFingerprint();
   const marks = { plugins: pluginMark, tools: toolMark };
   if (pluginMark === saved.plugins) return { components: tools, saved: marks, issues: [] };
@@ -133,7 +153,11 @@ export function appendRecords(
   records: readonly TurnRecord[],
   operation: string,
 ): { readonly graph: SessionGraph; readonly nodes: readonly SessionNode[] } {
-  return appendToGraph(graph, records as readonly NodeDraft[], { sessionId: graph.sessionId, operation, ordinal: 0 });
+  return appendToGraph(graph, records as readonly NodeDraft[], {
+    sessionId: graph.sessionId,
+    operation,
+    ordinal: 0,
+  });
 }
 
 /** The name of the next operation beside turns; the same in every run that has the same history. */

@@ -6,7 +6,14 @@
 import type { LinkedSignal } from "../base/linked-signal.ts";
 import { unreachable } from "../base/unreachable.ts";
 import type { Json } from "../model/json.ts";
-import { type PendingResult, reviveToolOutput, type ToolOutput, toolCancelled, toolFailure, toolSuccess } from "../model/tool-output.ts";
+import {
+  type PendingResult,
+  reviveToolOutput,
+  type ToolOutput,
+  toolCancelled,
+  toolFailure,
+  toolSuccess,
+} from "../model/tool-output.ts";
 import { checkToolOutput } from "../tool/output.ts";
 import { afterCall } from "./after-call.ts";
 import type { ReadyCall } from "./prepare-call.ts";
@@ -45,7 +52,12 @@ export async function awaitCompletion(
   const after = { key: `${round}.after.${callId}`, kind: "hook_phase" } as const;
   const output = await performEffect(turn, after, async (scope) => {
     const { call, manifest } = ready;
-    return afterCall(scope, { call, manifest, output: await outputOf(scope, ready, arrival), durationMs: waitedMs });
+    return afterCall(scope, {
+      call,
+      manifest,
+      output: await outputOf(scope, ready, arrival),
+      durationMs: waitedMs,
+    });
   });
   return { output: reviveToolOutput(output), durationMs: waitedMs };
 }
@@ -63,12 +75,17 @@ async function measure(
   return { arrival, waitedMs: Math.round(clock.monotonic() - startedAt) };
 }
 
-function firstOf(turn: TurnRun, arrived: Promise<Resolution>, deadlineMs: number | undefined): Promise<Arrival> {
+function firstOf(
+  turn: TurnRun,
+  arrived: Promise<Resolution>,
+  deadlineMs: number | undefined,
+): Promise<Arrival> {
   const { clock } = turn.session.parts;
   const { signal } = turn.control;
   return new Promise((resolve, reject) => {
     const onAbort = (): void => done({ kind: "cancelled" });
-    const stopTimer = deadlineMs === undefined ? undefined : clock.after(deadlineMs, () => done({ kind: "timeout" }));
+    const stopTimer =
+      deadlineMs === undefined ? undefined : clock.after(deadlineMs, () => done({ kind: "timeout" }));
     const done = (arrival: Arrival): void => {
       stopTimer?.();
       signal.removeEventListener("abort", onAbort);
@@ -100,7 +117,12 @@ async function outputOf(turn: TurnRun, { call }: ReadyCall, arrival: Arrival): P
       return checkToolOutput(toolSuccess(arrival.value), name, { validator });
     }
     case "error":
-      return toolFailure({ code: arrival.code, message: arrival.message, class: "execution", source: "tool" });
+      return toolFailure({
+        code: arrival.code,
+        message: arrival.message,
+        class: "execution",
+        source: "tool",
+      });
     case "timeout":
       return toolFailure({
         code: "tool_completion_timeout",

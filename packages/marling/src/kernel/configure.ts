@@ -22,7 +22,7 @@ export async function configureSession(
   const host = session.host("configChanged");
   const folded = await plugins.foldSessionConfig({ sessionId: id, previous, current: wanted, host }, wanted);
   const current = decodePolicy(folded.policy, "policy of a config mutator");
-  modelOf(session, current.model);
+  if (current.model !== wanted.model) modelOf(session, current.model);
   await traceIssues(session, "config_mutator_failed", folded.issues);
   if (isSame(previous, current)) return;
   await commitChange(session, () => ({
@@ -44,17 +44,10 @@ function patched(session: ResidentSession, patch: Partial<SessionPolicy>): Sessi
       `configure: expected an object with members of a policy, found ${found}`,
     );
   }
-  const given = Object.keys(patch);
-  const defaults: Partial<SessionPolicy> = {
-    ...(given.includes("model") ? { model: "default" } : {}),
-    ...(given.includes("maxTurns") ? { maxTurns: session.parts.turnBudget } : {}),
-  };
-  const set = Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== undefined));
-  const kept = Object.fromEntries(
-    Object.entries(session.policy).filter(([member]) => !given.includes(member)),
-  );
-  const policy = decodePolicy({ ...kept, ...defaults, ...set }, "configure");
-  modelOf(session, policy.model);
+  const wanted: Partial<SessionPolicy> = { ...session.policy, ...patch };
+  const { model = "default", maxTurns = session.parts.turnBudget } = wanted;
+  const policy = decodePolicy({ ...wanted, model, maxTurns }, "configure");
+  if (policy.model !== session.policy.model) modelOf(session, policy.model);
   return policy;
 }
 

@@ -12,7 +12,7 @@ import type { PluginSession } from "../plugin/plugin-session.ts";
 import { decodeSessionCreateRequest, type SessionCreateRequest } from "../plugin/session-create.ts";
 import { bodiesOf } from "../session/append-node.ts";
 import type { FrameAssignment, SessionAuthority } from "../session/frame.ts";
-import { type Appended, appendToGraph, createGraph, forkGraph, type SessionGraph, withAssignment } from "../session/graph.ts";
+import { type Appended, appendToGraph, createGraph, forkGraph, withAssignment } from "../session/graph.ts";
 import { modelOf } from "./model-binding.ts";
 import { materialize } from "./open-session.ts";
 import type { ResidentSession } from "./resident-session.ts";
@@ -24,59 +24,95 @@ interface Origin {
   readonly id: SessionId;
   readonly from: ResidentSession;
   readonly parent: ResidentSession | undefined;
-  /** The session whose history it begins with, and where that stood. */
-  readonly source: ResidentSession | undefined;
-  readonly sourceState: SessionState | undefined;
+  /** What it runs with where nothing else is asked for. */
+  readonly policy: SessionPolicy;
+  /** Where the session stood whose history it begins with, if there is one. */
+  readonly start: SessionState | undefined;
 }
 
-export async function createSession(from: ResidentSession, raw: SessionCreateRequest): Promise<ResidentSession> {
+export async function createSession(
+  from: ResidentSession,
+  raw: SessionCreateRequest,
+): Promise<ResidentSession> {
   const request = decodeSessionCreateRequest(raw);
-  const origin = originOf(from, await newId(from, request), request);
-  const { id, parent, source, sourceState } = origin;
+  const { id, release } = await newId(from, request);
+  try {
+    return await makeSession(originOf(from, id, request), request);
+  } finally {
+    release();
+  }
+}
+
+async function makeSession(origin: Origin, request: SessionCreateRequest): Promise<ResidentSession> {
+  const { id, from, parent, start } = origin;
+  const { parts } = from;
   const assignment = assignmentOf(origin, request);
   const { graph, nodes } = startGraph(origin, assignment, request);
   const state: SessionState = {
     graph,
     revision: 0,
-    turnIndex: sourceState?.turnIndex ?? 0,
+    turnIndex: start?.turnIndex ?? 0,
     ledger: [],
     lastPromptUsage: undefined,
     parentSessionId: parent?.id,
     operations: 0,
     saved: NOTHING_SAVED,
   };
-  const { store } = from.parts;
-  const start = source === undefined ? {} : { start: () => store.fork({ from: source.id, as: id, at: graphOf(origin).leaf }) };
   const plugins = buildPlugins(origin, assignment.authority, { isFresh: request.plugins === "fresh" });
-  return materialize(from.parts, { plugins, state, opening: nodes, ...start });
+  if (start === undefined) return materialize(parts, { plugins, state, opening: nodes });
+  const { sessionId: source, leaf } = start.graph;
+  const share = () => parts.store.fork({ from: source, as: id, at: leaf });
+  return materialize(parts, { plugins, state, opening: nodes, start: share });
 }
 
-function originOf(from: ResidentSession, id: SessionId, { relation, start }: SessionCreateRequest): Origin {
-  const parent = relation?.kind === "root" ? undefined : relation === undefined ? from : reachable(from, relation.parent);
-  const source = start === undefined || start.kind === "empty" ? undefined : start.kind === "current_session" ? from : reachable(from, start.id);
-  return { id, from, parent, source, sourceState: source?.state };
+function originOf(from: ResidentSession, id: SessionId, request: SessionCreateRequest): Origin {
+  const source = sourceOf(from, request);
+  return { id, from, parent: parentOf(from, request), policy: (source ?? from).policy, start: source?.state };
+}
+
+/** The session whose history the new one begins with, if any. */
+function sourceOf(from: ResidentSession, { start }: SessionCreateRequest): ResidentSession | undefined {
+  if (start === undefined || start.kind === "empty") return undefined;
+  return start.kind === "current_session" ? from : reachable(from, start.id);
+}
+
+function parentOf(from: ResidentSession, { relation }: SessionCreateRequest): ResidentSession | undefined {
+  if (relation?.kind === "root") return undefined;
+  return relation === undefined ? from : reachable(from, relation.parent);
+}
+
+interface NewId {
+  readonly id: SessionId;
+  /** Gives the id back; from then on the store says whether it is taken. */
+  release(): void;
 }
 
 /** The id that was asked for, if it is free; else one that derives from where the session that asks stands. */
-async function newId(from: ResidentSession, request: SessionCreateRequest): Promise<SessionId> {
-  const { sessions, store } = from.parts;
-  const isTaken = async (id: SessionId): Promise<boolean> => sessions.find(id) !== undefined || (await store.exists(id));
+async function newId(from: ResidentSession, request: SessionCreateRequest): Promise<NewId> {
   const wanted = request.sessionId?.trim() ?? "";
-  if (wanted === "") {
-    for (let number = 1; ; number += 1) {
-      const id = sessionId(`${from.id}:child:${from.state.revision}.${number}`);
-      if (!(await isTaken(id))) return id;
-    }
-  }
+  if (wanted === "") return derivedId(from);
   const id = sessionId(wanted);
-  if (!(await isTaken(id))) return id;
+  const release = await reserve(from, id);
+  if (release !== undefined) return { id, release };
   const message = `session ${from.id}: expected a new id for the session to create, found ${id}, which exists`;
   throw new MarlingError("duplicate_session", message, { details: { sessionId: id } });
 }
 
-function assignmentOf({ from, parent, source }: Origin, request: SessionCreateRequest): FrameAssignment {
-  const inherited: SessionPolicy = (source ?? from).policy;
-  const policy = decodePolicy({ ...inherited, ...request.policy }, "request.policy");
+async function derivedId(from: ResidentSession): Promise<NewId> {
+  for (let number = 1; ; number += 1) {
+    const id = sessionId(`${from.id}:child:${from.state.revision}.${number}`);
+    const release = await reserve(from, id);
+    if (release !== undefined) return { id, release };
+  }
+}
+
+async function reserve({ parts }: ResidentSession, id: SessionId): Promise<(() => void) | undefined> {
+  return (await parts.store.exists(id)) ? undefined : parts.sessions.reserve(id);
+}
+
+function assignmentOf(origin: Origin, request: SessionCreateRequest): FrameAssignment {
+  const { from, parent } = origin;
+  const policy = decodePolicy({ ...origin.policy, ...request.policy }, "request.policy");
   if (request.policy?.model !== undefined) modelOf(from, policy.model);
   const { toolAccess, subagent, pluginOptions, usageSource = "child" } = request;
   const held = (parent ?? from).frame.assignment.authority;
@@ -84,21 +120,27 @@ function assignmentOf({ from, parent, source }: Origin, request: SessionCreateRe
 }
 
 /** The graph that the new session begins with, and the nodes of it that are not shared with the source. */
-function startGraph(origin: Origin, assignment: FrameAssignment, { initialNodes = [] }: SessionCreateRequest): Appended {
-  const { id, source } = origin;
-  const base = source === undefined ? createGraph({ sessionId: id, assignment }) : withAssignment(forkGraph(graphOf(origin), { sessionId: id }), assignment);
-  const own = source === undefined ? base.path.toArray() : [];
+function startGraph(
+  { id, start }: Origin,
+  assignment: FrameAssignment,
+  { initialNodes = [] }: SessionCreateRequest,
+): Appended {
+  const base =
+    start === undefined
+      ? createGraph({ sessionId: id, assignment })
+      : withAssignment(forkGraph(start.graph, { sessionId: id }), assignment);
+  const own = start === undefined ? base.path.toArray() : [];
   if (initialNodes.length === 0) return { graph: base, nodes: own };
   const operation = { sessionId: id, operation: "seed", ordinal: 0 };
   const seeded = appendToGraph(base, bodiesOf(initialNodes, { operation }), operation);
   return { graph: seeded.graph, nodes: [...own, ...seeded.nodes] };
 }
 
-function graphOf({ from, sourceState }: Origin): SessionGraph {
-  return (sourceState ?? from.state).graph;
-}
-
-function buildPlugins({ id, from, parent }: Origin, authority: SessionAuthority, { isFresh }: { readonly isFresh: boolean }): PluginSession {
+function buildPlugins(
+  { id, from, parent }: Origin,
+  authority: SessionAuthority,
+  { isFresh }: { readonly isFresh: boolean },
+): PluginSession {
   if (isFresh) return from.parts.plugins.buildSession(id, { parent: parent?.id, authority });
   return from.plugins.forkForChildSession(id, parent?.id, authority);
 }

@@ -39,7 +39,8 @@ export type DispatchCall = PendingCall & { readonly grant?: ExecutionGrant };
 /** One call on its way. */
 interface DispatchRun<Prepared extends PreparedDispatch = PreparedDispatch> {
   readonly prepared: Prepared;
-  readonly scope: TurnRun;
+  /** Where what the call leaves behind is kept until all calls are done. */
+  scope: TurnRun;
   /** How far it was when it was given up, if it was. */
   abandoned: "running" | "waiting" | undefined;
   completed: CompletedCall | undefined;
@@ -52,7 +53,10 @@ export async function dispatchCalls(
 ): Promise<readonly CompletedCall[]> {
   const runs: DispatchRun[] = [];
   for (const call of calls) runs.push(await begin(turn, call, options));
-  await Promise.all([runReady(turn, runs.filter(isReady), options), ...runs.map((run) => finishSettled(run, options))]);
+  await Promise.all([
+    runReady(turn, runs.filter(isReady), options),
+    ...runs.map((run) => finishSettled(run, options)),
+  ]);
   const done = runs.flatMap(({ completed }) => completed ?? []);
   for (const { scope } of runs) joinScope(turn, scope);
   // Calls that a tool makes are its own affair; those of code are in the result of its cell.
@@ -74,7 +78,11 @@ function isReady(run: DispatchRun): run is DispatchRun<ReadyCall> {
   return run.prepared.kind === "ready";
 }
 
-async function runReady(turn: TurnRun, runs: readonly DispatchRun<ReadyCall>[], options: DispatchOptions): Promise<void> {
+async function runReady(
+  turn: TurnRun,
+  runs: readonly DispatchRun<ReadyCall>[],
+  options: DispatchOptions,
+): Promise<void> {
   const { clock, toolConcurrency } = turn.session.parts;
   await runConcurrently(runs, (run) => runToEnd(run, options), {
     cap: toolConcurrency,
@@ -93,8 +101,10 @@ async function runToEnd(run: DispatchRun<ReadyCall>, options: DispatchOptions): 
   const result = await runCall(run.scope, run.prepared, {
     round: options.round,
     isAbandoned: () => run.abandoned !== undefined,
-    callTools: (scope, calls) => dispatchCalls(scope, calls, { path: "tool", round: options.round, parentCallId: callId }),
+    callTools: (scope, calls) =>
+      dispatchCalls(scope, calls, { path: "tool", round: options.round, parentCallId: callId }),
   });
+  if (run.abandoned !== undefined) return;
   const completed = await conclude(run.scope, run.prepared, { ...result, round: options.round });
   if (run.abandoned === undefined) finish(run, completed, options);
 }
@@ -102,16 +112,26 @@ async function runToEnd(run: DispatchRun<ReadyCall>, options: DispatchOptions): 
 async function finishSettled(run: DispatchRun, options: DispatchOptions): Promise<void> {
   const { prepared, scope } = run;
   if (prepared.kind !== "settled") return;
-  finish(run, await conclude(scope, prepared, { output: prepared.output, durationMs: 0, round: options.round }), options);
+  finish(
+    run,
+    await conclude(scope, prepared, { output: prepared.output, durationMs: 0, round: options.round }),
+    options,
+  );
 }
 
 /** Answers for a call that was told to stop and gave no answer in time. What it left behind so far is dropped. */
-async function finishAbandoned(turn: TurnRun, run: DispatchRun<ReadyCall>, options: DispatchOptions): Promise<void> {
+async function finishAbandoned(
+  turn: TurnRun,
+  run: DispatchRun<ReadyCall>,
+  options: DispatchOptions,
+): Promise<void> {
   const isBegun = run.abandoned === "running";
-  const output = toolCancelled(isBegun ? "The call was cancelled; it may have taken effect." : "The call was cancelled before it began.");
-  const scope = scopeOf(turn);
-  finish(run, await conclude(scope, run.prepared, { output, durationMs: 0, round: options.round }), options);
-  Object.assign(run, { scope });
+  const output = toolCancelled(
+    isBegun ? "The call was cancelled; it may have taken effect." : "The call was cancelled before it began.",
+  );
+  run.scope = scopeOf(turn);
+  const completed = await conclude(run.scope, run.prepared, { output, durationMs: 0, round: options.round });
+  finish(run, completed, options);
 }
 
 function finish(run: DispatchRun, completed: CompletedCall, options: DispatchOptions): void {

@@ -3,6 +3,7 @@
 import type { MachineOutcome, TurnRecord } from "../turn/effect.ts";
 import type { ProtocolDriver } from "../turn/protocol.ts";
 import { begin, resume, type Step, stop } from "../turn/step.ts";
+import { reportIssues } from "./lifecycle.ts";
 import { modelOf } from "./model-binding.ts";
 import { perform } from "./perform.ts";
 import type { PreparedTurn } from "./prepare.ts";
@@ -51,7 +52,11 @@ function endedFromOutside(turn: TurnRun, step: Step): Step | undefined {
   return turn.forced === undefined ? undefined : stop(step.state, turn.forced);
 }
 
+/** Passes on what the machine says; what it calls an error is in the report too. */
 function tell(turn: TurnRun, step: Step): Step {
-  for (const event of step.events) turn.emit(event);
+  for (const event of step.events) {
+    if (event.kind === "error") reportIssues(turn, [event.issue]);
+    else turn.emit(event);
+  }
   return step;
 }

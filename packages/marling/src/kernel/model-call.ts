@@ -49,8 +49,8 @@ export async function performModelCall(
 ): Promise<ModelCallResult> {
   const made: ModelCallRecord[] = [];
   try {
-    const recorded = await performEffect(turn, effect, async () => {
-      const result = await callModel(turn, { round: effect.round, records, made });
+    const recorded = await performEffect(turn, effect, async (scope) => {
+      const result = await callModel(scope, { round: effect.round, records, made });
       return { result, calls: made };
     });
     turn.log.modelCalls.push(...recorded.calls);

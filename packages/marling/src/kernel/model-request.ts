@@ -1,15 +1,11 @@
-// From messages to a request. A message is projected once, however many requests it is part of.
+// From messages to a request.
 
-import type { ModelMessage, ModelRequest } from "../llm/contract.ts";
+import type { ModelRequest } from "../llm/contract.ts";
 import type { JsonObject } from "../model/json.ts";
-import type { Message } from "../model/message.ts";
 import type { ModelRequestPatch } from "../plugin/hook-context.ts";
 import type { TurnRecord } from "../turn/effect.ts";
-import { projectMessage } from "../turn/project-messages.ts";
 import type { ModelBinding } from "./parts.ts";
 import { messagesOf, type TurnRun } from "./turn-run.ts";
-
-const projections = new WeakMap<Message, ModelMessage | null>();
 
 export function buildRequest(
   turn: TurnRun,
@@ -22,7 +18,7 @@ export function buildRequest(
   return Object.freeze({
     model: binding.name,
     system: environment?.system ?? "",
-    messages: projectAll(messagesOf(turn, records)),
+    messages: session.projectedHistory.project(messagesOf(turn, records).toArray()),
     tools: environment?.tools ?? [],
     toolChoice: "auto",
     parameters,
@@ -46,15 +42,4 @@ export function patchRequest(request: ModelRequest, patch: ModelRequestPatch): M
     headers: { ...request.headers, ...patch.headers },
     toolChoice: patch.toolChoice ?? request.toolChoice,
   });
-}
-
-function projectAll(messages: Iterable<Message>): readonly ModelMessage[] {
-  const projected: ModelMessage[] = [];
-  for (const message of messages) {
-    const known = projections.get(message);
-    const one = known === undefined ? (projectMessage(message) ?? null) : known;
-    if (known === undefined) projections.set(message, one);
-    if (one !== null) projected.push(one);
-  }
-  return projected;
 }

@@ -2,18 +2,19 @@
 //   OP1  a query reads what is committed and never waits for a turn.
 //   OP2  a command or task takes its turn as a writer; its events, state and queued inputs are one commit.
 
-import { MarlingError } from "../base/errors.ts";
+import { MarlingError, messageOf } from "../base/errors.ts";
 import type { PluginId } from "../model/ids.ts";
-import { type Json, decodeJson } from "../model/json.ts";
-import { type ToolOutput, isPendingResult, toolFailure } from "../model/tool-output.ts";
+import type { Json } from "../model/json.ts";
+import { isPendingResult, type ToolOutput, toolFailure } from "../model/tool-output.ts";
 import type { PluginEvent } from "../model/turn.ts";
 import type { CommandContext, OperationDirective, TaskContext } from "../plugin/operation.ts";
 import { appendToGraph } from "../session/graph.ts";
 import type { NodeDraft } from "../session/node.ts";
 import type { NewInput } from "../store/contract.ts";
-import { decodeTurnInput } from "./admit.ts";
-import { commitChange, operationOf } from "./commit.ts";
+import { acceptInput, decodeTurnInput } from "./admit.ts";
+import { type Change, commitChange, hasMovedState, operationOf, stateChange } from "./commit.ts";
 import type { ResidentSession } from "./resident-session.ts";
+import { isMachineryFault } from "./turn-fault.ts";
 import type { TurnQueue } from "./turn-queue.ts";
 
 /** Whose operation it is: by default this session's; `null` is none. */
@@ -30,39 +31,67 @@ export interface CommandReceipt {
 
 export type TaskReceipt = CommandReceipt;
 
-export async function queryPlugin(session: ResidentSession, name: string, args: unknown, options: OperationOptions = {}): Promise<Json> {
+interface OperationCall {
+  readonly name: string;
+  readonly args: unknown;
+  readonly options?: OperationOptions;
+}
+
+export async function queryPlugin(
+  session: ResidentSession,
+  { name, args, options = {} }: OperationCall,
+): Promise<Json> {
   const { services, plugins } = session;
-  const { output } = await plugins.queryPlugin(name, operationArgs(name, args), { ...target(options), services: { sessions: services } });
+  const { output } = await plugins.queryPlugin(name, args, {
+    ...target(options),
+    services: { sessions: services },
+  });
   return output;
 }
 
-export function runCommand(session: ResidentSession, queue: TurnQueue, call: { readonly name: string; readonly args: unknown; readonly options?: OperationOptions }): Promise<CommandReceipt> {
-  const { name, options = {} } = call;
-  const args = operationArgs(name, call.args);
+export function runCommand(
+  session: ResidentSession,
+  queue: TurnQueue,
+  call: OperationCall,
+): Promise<CommandReceipt> {
+  const { name, args, options = {} } = call;
   return session.writer.run(async () => {
-    const { pluginId, outcome } = await session.plugins.runPluginCommand(name, args, { ...target(options), services: commandServices(session) });
-    return settle(session, queue, { name, pluginId, outcome });
+    const ran = await session.plugins.runPluginCommand(name, args, {
+      ...target(options),
+      services: commandServices(session),
+    });
+    return settle(session, queue, { name, ...ran });
   });
 }
 
-export function runTask(session: ResidentSession, queue: TurnQueue, call: { readonly name: string; readonly args: unknown; readonly options?: OperationOptions }): Promise<TaskReceipt> {
-  const { name, options = {} } = call;
-  const args = operationArgs(name, call.args);
+export function runTask(
+  session: ResidentSession,
+  queue: TurnQueue,
+  call: OperationCall,
+): Promise<TaskReceipt> {
+  const { name, args, options = {} } = call;
   return session.writer.run(async () => {
     const scope = `${session.id}:plugin_task:${name}:${session.state.operations}`;
-    const services: Omit<TaskContext, "sessionId"> = { ...commandServices(session), scope, signal: options.signal ?? new AbortController().signal };
-    const { pluginId, outcome } = await session.plugins.runPluginTask(name, args, { ...target(options), services });
-    return settle(session, queue, { name, pluginId, outcome });
+    const { signal = new AbortController().signal } = options;
+    const services: Omit<TaskContext, "sessionId"> = { ...commandServices(session), scope, signal };
+    const ran = await session.plugins.runPluginTask(name, args, { ...target(options), services });
+    return settle(session, queue, { name, ...ran });
   });
 }
 
-export function invokeAction(session: ResidentSession, call: { readonly name: string; readonly args: unknown; readonly options?: OperationOptions }): Promise<ToolOutput> {
-  const { name, options = {} } = call;
-  const args = operationArgs(name, call.args);
+export function invokeAction(
+  session: ResidentSession,
+  { name, args, options = {} }: OperationCall,
+): Promise<ToolOutput> {
   return session.writer.run(async () => {
-    const result = await session.plugins.invokePluginAction(name, args, { ...target(options), services: { host: session.host("action") } });
-    await commitChange(session, { operation: operationOf(session, "action").operation, change: (graph) => ({ graph, nodes: [] }) });
-    return isPendingResult(result) ? toolFailure({ code: "pending_action", class: "internal", message: `The action ${name} returned a pending result, which actions cannot.` }) : result;
+    const result = await session.plugins.invokePluginAction(name, args, {
+      ...target(options),
+      services: { host: session.host("action") },
+    });
+    if (hasMovedState(session)) await commitChange(session, () => stateChange(session, "action"));
+    if (!isPendingResult(result)) return result;
+    const message = `The action ${name} returned a pending result, which actions cannot.`;
+    return toolFailure({ code: "pending_action", class: "internal", message });
   });
 }
 
@@ -71,45 +100,72 @@ function commandServices(session: ResidentSession): Omit<CommandContext, "sessio
   return { sessions: services, sessionLifecycle: services, sessionGraph: services };
 }
 
-function target({ session }: OperationOptions): { readonly session?: string; readonly defaultToCurrentSession: boolean } {
-  return typeof session === "string" ? { session, defaultToCurrentSession: true } : { defaultToCurrentSession: session !== null };
-}
-
-function operationArgs(name: string, args: unknown): Json {
-  try {
-    return decodeJson(args === undefined ? {} : args, "arguments");
-  } catch (cause) {
-    throw new MarlingError("invalid_operation_args", `operation ${name}: ${(cause as Error).message}`, { cause, details: { operation: name } });
-  }
+function target({ session }: OperationOptions): {
+  readonly session?: string;
+  readonly defaultToCurrentSession: boolean;
+} {
+  return typeof session === "string"
+    ? { session, defaultToCurrentSession: true }
+    : { defaultToCurrentSession: session !== null };
 }
 
 interface Ran {
   readonly name: string;
   readonly pluginId: string;
-  readonly outcome: { readonly output: Json; readonly events: readonly PluginEvent[]; readonly directives: readonly OperationDirective[] };
+  readonly outcome: {
+    readonly output: Json;
+    readonly events: readonly PluginEvent[];
+    readonly directives: readonly OperationDirective[];
+  };
 }
 
-/** Commits what an operation came to, and starts what it queued. */
-async function settle(session: ResidentSession, queue: TurnQueue, { name, pluginId, outcome }: Ran): Promise<CommandReceipt> {
-  const operation = operationOf(session, "operation");
-  const bodies = outcome.events.map((event): NodeDraft => ({ kind: "protocol_event", pluginId: pluginId as PluginId, payload: { pluginId, event: event as unknown as Json } }));
+/** Commits what an operation came to, if that is anything, and starts what it queued. */
+async function settle(
+  session: ResidentSession,
+  queue: TurnQueue,
+  { name, pluginId, outcome }: Ran,
+): Promise<CommandReceipt> {
+  const { output, events, directives } = outcome;
+  const receipt = { output, events: events.map((event) => ({ pluginId, event })) };
+  if (events.length === 0 && directives.length === 0 && !hasMovedState(session))
+    return { ...receipt, pendingInputs: [] };
   try {
-    const committed = await commitChange(session, {
-      operation: operation.operation,
-      change: (graph) => appendToGraph(graph, bodies, operation),
-      enqueues: outcome.directives.map((directive) => newInput(session, directive)),
-    });
+    const enqueues: NewInput[] = [];
+    for (const directive of directives) enqueues.push(await newInput(session, directive));
+    const committed = await commitChange(session, () => ({
+      ...eventsChange(session, pluginId, events),
+      enqueues,
+    }));
     queue.enqueue(committed.enqueued);
-    const pendingInputs = committed.enqueued.map(({ inputId, turnId }) => ({ inputId, turnId }));
-    return { output: outcome.output, events: outcome.events.map((event) => ({ pluginId, event })), pendingInputs };
+    return {
+      ...receipt,
+      pendingInputs: committed.enqueued.map(({ inputId, turnId }) => ({ inputId, turnId })),
+    };
   } catch (cause) {
     session.plugins.rollbackState();
-    throw new MarlingError("operation_failed", `operation ${name} of plugin ${pluginId}: ${(cause as Error).message}`, { cause, details: { operation: name, pluginId } });
+    if (isMachineryFault(cause)) throw cause;
+    const message = `operation ${name} of plugin ${pluginId}: ${messageOf(cause)}`;
+    throw new MarlingError("operation_failed", message, { cause, details: { operation: name, pluginId } });
   }
 }
 
-function newInput(session: ResidentSession, { input, key }: OperationDirective): NewInput {
-  const content = { input: decodeTurnInput(input, "queue_turn") as unknown as Json };
-  return { sessionId: session.id, submitted: content, input: content, ...(key === undefined ? {} : { key }) };
+/** Events of an operation become nodes of the history. */
+function eventsChange(session: ResidentSession, pluginId: string, events: readonly PluginEvent[]): Change {
+  const operation = operationOf(session, "operation");
+  const bodies = events.map((event): NodeDraft => {
+    const payload = { pluginId, event: event as unknown as Json };
+    return { kind: "protocol_event", pluginId: pluginId as PluginId, payload };
+  });
+  return { operation: operation.operation, change: (graph) => appendToGraph(graph, bodies, operation) };
 }
 
+async function newInput(session: ResidentSession, { input, key }: OperationDirective): Promise<NewInput> {
+  const submitted = decodeTurnInput(input, "queue_turn");
+  const accepted = await acceptInput(session, submitted);
+  return {
+    sessionId: session.id,
+    submitted: { input: submitted as unknown as Json },
+    input: { input: accepted as unknown as Json },
+    ...(key === undefined ? {} : { key }),
+  };
+}

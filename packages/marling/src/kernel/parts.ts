@@ -4,10 +4,10 @@ import type { Clock } from "../base/clock.ts";
 import type { EffectHost } from "../effects/contract.ts";
 import type { ModelPort } from "../llm/contract.ts";
 import type { PluginHost } from "../plugin/plugin-host.ts";
-import type { SessionCreateRequest, SessionCreated } from "../plugin/session-create.ts";
+import type { PhaseProbe } from "../plugin/probe.ts";
+import type { SessionCreated, SessionCreateRequest } from "../plugin/session-create.ts";
 import type { Store } from "../store/contract.ts";
 import type { TraceSink } from "../trace/contract.ts";
-import type { PhaseProbe } from "../plugin/probe.ts";
 import type { AttachmentPolicy } from "./attachments.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import type { Waits } from "./waits.ts";
@@ -42,6 +42,8 @@ export interface KernelParts {
 /** The sessions that are open in this runtime. */
 export interface SessionDirectory {
   find(sessionId: string): ResidentSession | undefined;
+  /** Keeps an id for a session that is being made, until the function is called; nothing when it is taken. */
+  reserve(sessionId: string): (() => void) | undefined;
   create(request: SessionCreateRequest, from: ResidentSession): Promise<SessionCreated>;
   close(sessionId: string, from: ResidentSession): Promise<void>;
 }

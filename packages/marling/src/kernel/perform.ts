@@ -17,7 +17,7 @@ export async function perform(
   const { key } = effect;
   switch (effect.kind) {
     case "environment":
-      turn.environment = await performEffect(turn, effect, () => makeEnvironment(turn, records));
+      turn.environment = await performEffect(turn, effect, (scope) => makeEnvironment(scope, records));
       return { kind: "environment", key };
     case "model_call":
       return { kind: "model_call", key, result: await performModelCall(turn, effect, records) };
@@ -28,7 +28,7 @@ export async function perform(
         calls: await dispatchCalls(turn, effect.calls, { path: "model", round: effect.round }),
       };
     case "code_cell": {
-      const result = await performEffect(turn, effect, () => performCode(turn, effect, records));
+      const result = await performEffect(turn, effect, (scope) => performCode(scope, effect, records));
       turn.log.toolCalls.push(...result.calls.map(({ modelReturn: _shown, ...record }) => record));
       return { kind: "code_cell", key, result };
     }

@@ -75,7 +75,9 @@ function resolve(turn: TurnRun, { name, grant }: DispatchCall): Resolved | ToolO
   const { session } = turn;
   if (grant !== undefined) {
     const { manifest, contract } = grant;
-    return session.tools().hiddenNames.has(manifest.name) ? hiddenGrant(manifest.name) : { manifest, contract };
+    return session.tools().hiddenNames.has(manifest.name)
+      ? hiddenGrant(manifest.name)
+      : { manifest, contract };
   }
   const catalog = session.resolvedToolCatalog();
   const manifest = catalog.manifest(name);
@@ -110,7 +112,10 @@ async function decide(
   onChecked(checked);
   const denied = await askApproval(turn, now);
   if (denied !== undefined) return { ...args, output: denied };
-  return { ...args, ...(await askProvider(turn, now, { manifest: resolved.manifest, input: checked.input })) };
+  return {
+    ...args,
+    ...(await askProvider(turn, now, { manifest: resolved.manifest, input: checked.input })),
+  };
 }
 
 async function askHooks(
@@ -152,7 +157,10 @@ function refusalOf(checked: CallCheck, { callId }: DispatchCall): ToolOutput {
 }
 
 /** Asks every policy; the strictest answer holds. Nobody can be asked yet, so `ask` is a refusal that says so. */
-async function askApproval(turn: TurnRun, { name, callId, args }: DispatchCall): Promise<ToolOutput | undefined> {
+async function askApproval(
+  turn: TurnRun,
+  { name, callId, args }: DispatchCall,
+): Promise<ToolOutput | undefined> {
   const { plugins, id } = turn.session;
   if (!plugins.hasApprovalHooks) return undefined;
   const decisions = await approvals(turn, { sessionId: id, toolName: name, callId, args });
@@ -162,7 +170,9 @@ async function askApproval(turn: TurnRun, { name, callId, args }: DispatchCall):
   if (strictest === undefined) return undefined;
   const { pluginId, value } = strictest;
   const isDenied = value.decision === "deny";
-  const because = isDenied ? "The call was denied." : "The call needs an approval, and nobody can be asked here.";
+  const because = isDenied
+    ? "The call was denied."
+    : "The call needs an approval, and nobody can be asked here.";
   return toolFailure({
     class: "permission_denied",
     source: "policy",
@@ -173,7 +183,10 @@ async function askApproval(turn: TurnRun, { name, callId, args }: DispatchCall):
 }
 
 /** A policy that fails denies the call: an approval that could not be decided is none. */
-async function approvals(turn: TurnRun, context: ApprovalHookContext): Promise<readonly PluginOwned<ApprovalDecision>[]> {
+async function approvals(
+  turn: TurnRun,
+  context: ApprovalHookContext,
+): Promise<readonly PluginOwned<ApprovalDecision>[]> {
   try {
     return await turn.session.plugins.requestApproval(context, { deltas: turn.deltas });
   } catch (thrown) {
@@ -200,7 +213,9 @@ async function askProvider(
   const valid = { toolId: manifest.id, name: manifest.name, callId, args, input };
   const registry = session.tools();
   const result =
-    grant === undefined ? await registry.prepare(valid, context) : await registry.prepareGranted(grant, valid, context);
+    grant === undefined
+      ? await registry.prepare(valid, context)
+      : await registry.prepareGranted(grant, valid, context);
   if (result.kind === "completed") {
     return { output: await afterCall(turn, { call, manifest, output: result.output, durationMs: 0 }) };
   }

@@ -3,6 +3,7 @@
 //   PU2  plugin state that handlers of `turn_persisted` wrote is committed, so that no later turn can take it back.
 
 import type { TurnIssue } from "../model/turn.ts";
+import type { LifecycleEvent } from "../plugin/hook-context.ts";
 import { commitChange, operationOf } from "./commit.ts";
 import type { CommittedTurn, OpenedFrame } from "./commit-turn.ts";
 import type { FinalizedTurn } from "./finalize.ts";
@@ -21,18 +22,24 @@ export async function publish(
   if (frame !== undefined) turn.emit({ kind: "frame_switched", ...frame });
   turn.emit({ kind: "committed", turnId: turn.turnId, revision });
   for (const { pluginId, value } of finalized.events) emitPluginEvents(turn, pluginId, [value]);
-  if (frame !== undefined)
-    await reportingFailure(turn, async () => reportIssues(turn, await tellFrameOpened(session, frame)));
+  if (frame !== undefined) {
+    await reportingFailure(turn, () => restoreProtocol(session));
+    await tellTurn(turn, () => frameOpened(session, frame));
+  }
   await reportingFailure(turn, () => tellPersisted(turn));
 }
 
-/** After a committed change of frames: the protocol restores itself, and plugins are told; returns what failed there. */
+/** After a change of frames beside a turn: the protocol restores itself, and plugins are told; returns what failed there. */
 export async function tellFrameOpened(
   session: ResidentSession,
-  { frameId, reason }: OpenedFrame,
+  frame: OpenedFrame,
 ): Promise<readonly TurnIssue[]> {
   await restoreProtocol(session);
-  return tell(session, () => ({ kind: "frame_opened", sessionId: session.id, frameId, reason }));
+  return tell(session, () => frameOpened(session, frame));
+}
+
+function frameOpened({ id }: ResidentSession, { frameId, reason }: OpenedFrame): LifecycleEvent {
+  return { kind: "frame_opened", sessionId: id, frameId, reason };
 }
 
 async function tellPersisted(turn: TurnRun): Promise<void> {

@@ -27,6 +27,7 @@ import type { ToolCatalog } from "../tool/catalog.ts";
 import type { ToolManifest, ToolProvider } from "../tool/contract.ts";
 import type { ToolRegistry } from "../tool/registry.ts";
 import type { KernelParts } from "./parts.ts";
+import { ProjectedHistory } from "./projected-history.ts";
 import type { SessionState } from "./session-state.ts";
 import { callSlotNow } from "./slot-call.ts";
 import type { TurnControl } from "./turn-control.ts";
@@ -65,6 +66,7 @@ export class ResidentSession {
   readonly plugins: PluginSession;
   readonly parts: KernelParts;
   readonly promptCache: PromptCache = new PromptCache();
+  readonly projectedHistory: ProjectedHistory = new ProjectedHistory();
   /** Turns, commands and configuration, one after the other. */
   readonly writer: SerialQueue = new SerialQueue();
   /** Appends and commits, which may land during a turn. */

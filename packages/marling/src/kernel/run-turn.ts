@@ -14,6 +14,7 @@ import type { ResidentSession } from "./resident-session.ts";
 import { createTurnContext } from "./turn-context.ts";
 import type { TurnControl } from "./turn-control.ts";
 import type { TurnEvents } from "./turn-events.ts";
+import { validateExtension } from "./turn-extension.ts";
 import { faultIssue, faultOutcome, toFault } from "./turn-fault.ts";
 import type { TurnLog, TurnRun } from "./turn-run.ts";
 
@@ -77,7 +78,7 @@ function startPart(session: ResidentSession, { accepted, part, log }: { readonly
 /** The phases before the commit. Whatever fails in them ends the turn as a `runtime_error`, with its input kept. */
 async function runPhases(turn: TurnRun): Promise<FinalizedTurn> {
   try {
-    await turn.session.plugins.protocolSession.validateTurnExtension?.(turn.extension);
+    await validateExtension(turn);
     turn.shown = await transformContext(turn.session, turn.inputMessage);
     const prepared = await prepare(turn);
     const driven = await drive(turn, prepared);

@@ -26,13 +26,15 @@ export interface SessionOptions {
   readonly instructions?: string;
   /** The name of one of the runtime's models. */
   readonly model?: string;
+  /** The id that the model must have; another model under the name is a `provider_mismatch`. */
+  readonly modelId?: string;
   readonly maxTurns?: number | "unbounded";
   readonly prompt?: SessionPolicy["prompt"];
   /** The session that this one belongs to. */
   readonly parent?: string;
 }
 
-const SESSION_OPTIONS: readonly (keyof SessionOptions)[] = ["plugins", "instructions", "model", "maxTurns", "prompt", "parent"];
+const SESSION_OPTIONS: readonly (keyof SessionOptions)[] = ["plugins", "instructions", "model", "modelId", "maxTurns", "prompt", "parent"];
 
 export interface SessionAdmin {
   list(filter?: SessionFilter): Promise<SessionPage>;
@@ -56,11 +58,14 @@ export class Runtime implements AsyncDisposable {
   readonly #parts: KernelParts;
   readonly #open = new Map<string, Promise<Open>>();
   readonly #resident = new Map<string, ResidentSession>();
+  /** Ids of sessions that are being made. */
+  readonly #reserved = new Set<string>();
   #isClosed = false;
 
   constructor(parts: Omit<KernelParts, "sessions">) {
     const directory: SessionDirectory = {
       find: (id) => this.#resident.get(id),
+      reserve: (id) => this.#reserve(id),
       create: (request, from) => this.#create(request, from),
       close: (id, from) => this.#closeFor(id, from),
     };
@@ -130,6 +135,12 @@ export class Runtime implements AsyncDisposable {
     this.#open.set(id, opening);
     opening.catch(() => this.#open.delete(id));
     return opening;
+  }
+
+  #reserve(id: string): (() => void) | undefined {
+    if (this.#open.has(id) || this.#reserved.has(id)) return undefined;
+    this.#reserved.add(id);
+    return () => void this.#reserved.delete(id);
   }
 
   /** What a session may do, open or stored. */

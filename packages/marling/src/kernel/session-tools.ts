@@ -1,10 +1,17 @@
-// The tools of a session, for its host.
+// The tools of a session, for its host and its plugins.
+//   TS1  a change is seen by the session at once, by a turn that runs too, and it is committed whatever becomes of the turn.
 
 import { MarlingError } from "../base/errors.ts";
-import type { AvailabilityTier, ToolManifest, ToolProvider, ToolSource, ToolState } from "../tool/contract.ts";
-import { commitChange, operationOf } from "./commit.ts";
+import type {
+  AvailabilityTier,
+  ToolManifest,
+  ToolProvider,
+  ToolSource,
+  ToolState,
+} from "../tool/contract.ts";
+import type { ToolRegistry } from "../tool/registry.ts";
+import { commitBeside, stateChange } from "./commit.ts";
 import type { ResidentSession } from "./resident-session.ts";
-import { changeTools } from "./services.ts";
 
 export interface SessionTools {
   /** What the model may be shown, after catalogs, overlays and authority. */
@@ -21,35 +28,54 @@ export interface SessionTools {
 }
 
 export function sessionTools(session: ResidentSession): SessionTools {
-  const { toolRegistry } = session.plugins;
-  const change = (apply: () => number): Promise<number> => commitTools(session, apply);
+  const commit = (change: ToolChange): Promise<number> => commitTools(session, change);
   return Object.freeze({
     list: () => session.sharedToolCatalog(),
-    setMembership: (names: readonly string[], present: boolean) => change(() => toolRegistry.setMembership(names, present)),
-    setAvailability: (names: readonly string[], tier: AvailabilityTier | null) => change(() => toolRegistry.setAvailability(names, tier)),
-    state: () => toolRegistry.exportState(),
-    apply: (state: ToolState) => change(() => toolRegistry.applyState(state)),
+    setMembership: (names: readonly string[], present: boolean) =>
+      commit((tools) => tools.setMembership(names, present)),
+    setAvailability: (names: readonly string[], tier: AvailabilityTier | null) =>
+      commit((tools) => tools.setAvailability(names, tier)),
+    state: () => session.plugins.toolRegistry.exportState(),
+    apply: (state: ToolState) => commit((tools) => tools.applyState(state)),
     add: (provider: ToolProvider) => addProvider(session, provider),
   });
 }
 
-async function commitTools(session: ResidentSession, apply: () => number): Promise<number> {
-  const generation = changeTools(session, apply);
-  await commitChange(session, { operation: operationOf(session, "tools").operation, change: (graph) => ({ graph, nodes: [] }) });
+export type ToolChange = (tools: ToolRegistry) => unknown;
+
+/** Changes the tools of a session and makes the change visible to it at once. Returns the generation that holds now. */
+export function changeTools(session: ResidentSession, change: ToolChange): number {
+  const { toolRegistry } = session.plugins;
+  change(toolRegistry);
+  session.refreshToolCatalog();
+  return toolRegistry.generation;
+}
+
+/** As `changeTools`, and committed. */
+export async function commitTools(session: ResidentSession, change: ToolChange): Promise<number> {
+  const generation = changeTools(session, change);
+  if (generation !== session.state.saved.tools)
+    await commitBeside(session, () => stateChange(session, "tools"));
   return generation;
 }
 
 function addProvider(session: ResidentSession, provider: ToolProvider): ToolSource {
   if (typeof provider?.manifests !== "function" || typeof provider.execute !== "function") {
-    throw new MarlingError("invalid_tool", `session ${session.id}: expected a tool provider with manifests() and execute(), found neither`);
+    const message = `session ${session.id}: expected a tool provider with manifests() and execute(), found something else`;
+    throw new MarlingError("invalid_tool", message);
   }
   const source = session.plugins.toolRegistry.addLive(provider);
-  session.refreshToolCatalog();
-  return {
+  try {
+    session.refreshToolCatalog();
+  } catch (thrown) {
+    source.remove();
+    throw thrown;
+  }
+  return Object.freeze({
     id: source.id,
     remove: () => {
       source.remove();
       session.refreshToolCatalog();
     },
-  };
+  });
 }

@@ -127,7 +127,7 @@ export class Session implements AsyncDisposable {
 
   async query(name: string, args?: unknown, options?: OperationOptions): Promise<Json> {
     this.#refuseClosed();
-    return queryPlugin(this.#resident, name, args, options);
+    return queryPlugin(this.#resident, { name, args, ...(options === undefined ? {} : { options }) });
   }
 
   async command(name: string, args?: unknown, options?: OperationOptions): Promise<CommandReceipt> {

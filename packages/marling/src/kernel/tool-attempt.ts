@@ -117,7 +117,10 @@ async function orchestrate(run: CallRun, number: number): Promise<Attempted> {
   const one = startAttempt(run, turn, number);
   const result = await execute(one);
   if (!turn.session.plugins.runner.has("tool_calls.after")) return conclude(one, result, one.nestedMs);
-  const effect = { key: `${options.round}.after.${ready.call.callId}.${number}`, kind: "hook_phase" } as const;
+  const effect = {
+    key: `${options.round}.after.${ready.call.callId}.${number}`,
+    kind: "hook_phase",
+  } as const;
   return performEffect(turn, effect, (scope) => conclude({ ...one, scope }, result, one.nestedMs));
 }
 
@@ -128,12 +131,21 @@ async function execute(one: Attempt): Promise<ToolOutput | PendingResult> {
   const checked = await run.ready.input();
   if (checked.kind === "refused") return checked.output;
   const carried = payload === undefined ? {} : { payload };
-  const prepared: ExecutableCall = { toolId: manifest.id, name: manifest.name, callId, args, input: checked.input, ...carried };
+  const prepared: ExecutableCall = {
+    toolId: manifest.id,
+    name: manifest.name,
+    callId,
+    args,
+    input: checked.input,
+    ...carried,
+  };
   const registry = scope.session.tools();
   const context = toolContext(one);
   const ask = async (): Promise<ToolOutput | PendingResult> => {
     const result =
-      grant === undefined ? await registry.execute(prepared, context) : await registry.executeGranted(grant, prepared, context);
+      grant === undefined
+        ? await registry.execute(prepared, context)
+        : await registry.executeGranted(grant, prepared, context);
     return run.options.isAbandoned() ? toolCancelled("The call was given up.") : result;
   };
   try {
@@ -145,7 +157,11 @@ async function execute(one: Attempt): Promise<ToolOutput | PendingResult> {
   }
 }
 
-async function conclude(one: Attempt, result: ToolOutput | PendingResult, durationMs: number): Promise<Attempted> {
+async function conclude(
+  one: Attempt,
+  result: ToolOutput | PendingResult,
+  durationMs: number,
+): Promise<Attempted> {
   const { run, scope } = one;
   const { call, manifest } = run.ready;
   if (isPendingResult(result) && run.completionKey !== undefined) return { pending: result, durationMs };
@@ -156,7 +172,12 @@ async function conclude(one: Attempt, result: ToolOutput | PendingResult, durati
 
 function withoutKey(name: string): ToolOutput {
   const message = `The tool ${name} returned a pending result without taking its completion key first.`;
-  return toolFailure({ code: "pending_tool_missing_completion_key", class: "internal", source: "runtime", message });
+  return toolFailure({
+    code: "pending_tool_missing_completion_key",
+    class: "internal",
+    source: "runtime",
+    message,
+  });
 }
 
 async function pause({ turn, ready, options, signal }: CallRun, ms: number, next: number): Promise<void> {
@@ -199,7 +220,10 @@ async function callNested(one: Attempt, calls: readonly NestedCall[]): Promise<r
   const { run, scope, number, nestedIds } = one;
   const { callId } = run.ready.call;
   const parentCallId = number === 1 ? callId : `${callId}:attempt_${number}`;
-  const replies = await run.options.callTools(scope, nestedCalls(calls, { parentCallId, from: nestedIds.size, taken: nestedIds }));
+  const replies = await run.options.callTools(
+    scope,
+    nestedCalls(calls, { parentCallId, from: nestedIds.size, taken: nestedIds }),
+  );
   one.nestedMs += Math.max(0, ...replies.map(({ durationMs }) => durationMs));
   return replies;
 }

@@ -1,5 +1,5 @@
 // How the hooks around a tool call compose.
-//   TH1  all hooks have answered before the first directive is applied: a hook that fails leaves nothing of the others.
+//   TH1  all hooks have answered before the first directive is applied: when one fails, none of the others' is.
 //   TH2  a replacement of arguments holds at once for later hooks, is checked against the tool's schema, and is shown
 //        once to every earlier hook whose plugin has not refused the call. In that second look only what restricts
 //        counts, and another replacement is a conflict that fails the call. A result is replaced the same way; of several
@@ -76,7 +76,7 @@ async function hearBefore(
     const { pluginId } = hook;
     for (const value of await hook.ask({ ...context, args })) {
       heard.push({ pluginId, value });
-      if (value.kind !== "replace_tool_args") continue;
+      if (value.kind !== "replace_tool_args" || jsonEqual(value.args, args)) continue;
       args = value.args;
       const refused = await check(args);
       if (refused !== undefined) return [...heard, denial(pluginId, badReplacement(pluginId, refused))];
@@ -154,6 +154,12 @@ interface Verdict {
   readonly output: ToolOutput;
 }
 
+/** One side of a conflict. */
+interface Contender {
+  readonly pluginId: string;
+  readonly strength: Strength | "replacement";
+}
+
 /** What the plugins decided about one call, and what lost. */
 class VerdictBoard {
   readonly #turn: TurnRun;
@@ -205,7 +211,7 @@ class VerdictBoard {
   }
 
   replacementConflict(by: string, again: string): ToolOutput {
-    this.#report({ pluginId: by, strength: "denial" }, { pluginId: again, strength: "denial" });
+    this.#report({ pluginId: by, strength: "replacement" }, { pluginId: again, strength: "replacement" });
     const message = `plugins ${by} and ${again} both replace the arguments of this call; expected one of them to leave the other's as they are`;
     return toolFailure({ code: "replacement_conflict", class: "internal", source: "plugin", message });
   }
@@ -227,7 +233,7 @@ class VerdictBoard {
     return true;
   }
 
-  #report(winner: Omit<Verdict, "output">, ignored: Omit<Verdict, "output">): void {
+  #report(winner: Contender, ignored: Contender): void {
     const { toolName, callId } = this.#call;
     const name = `${this.#phase}.directive_conflict`;
     const payload = {

@@ -1,5 +1,6 @@
 // Who may end a turn from outside: one cancellation, first writer wins against completion.
 
+import { setMaxListeners } from "node:events";
 import type { TurnOutcome } from "../model/turn.ts";
 
 export type CancelStatus = "requested" | "already_requested" | "completed";
@@ -8,6 +9,10 @@ export class TurnControl {
   readonly #controller = new AbortController();
   #reason: string | undefined;
   #isSealed = false;
+
+  constructor() {
+    setMaxListeners(0, this.#controller.signal); // Every call that runs listens; that many of them are no leak.
+  }
 
   get signal(): AbortSignal {
     return this.#controller.signal;

@@ -32,9 +32,13 @@ const MACHINERY: ReadonlySet<string> = new Set([
   "io_failed",
 ]);
 
+export function isMachineryFault(thrown: unknown): thrown is MarlingError {
+  return MarlingError.is(thrown) && MACHINERY.has(thrown.code);
+}
+
 /** The fault that a thrown value stands for; machinery faults are passed on as they are. */
 export function toFault(thrown: unknown): TurnFault {
-  if (MarlingError.is(thrown) && MACHINERY.has(thrown.code)) throw thrown;
+  if (isMachineryFault(thrown)) throw thrown;
   return faultOf(thrown);
 }
 

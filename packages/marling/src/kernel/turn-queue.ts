@@ -81,7 +81,8 @@ export class TurnQueue {
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#admissions.idle();
-    await this.#session.writer.idle();
+    // What ends may have queued more: a command that queues a turn, for one.
+    while (this.#session.writer.length > 0) await this.#session.writer.idle();
   }
 
   #start(row: InboxRow, options: SubmitOptions): QueuedTurn {

@@ -1,12 +1,12 @@
 // What the phases of one turn share. Phases add to the log and to the buffer; they keep no references to each other.
 
 import { SharedList } from "../base/shared-list.ts";
+import type { EffectKind } from "../effects/contract.ts";
 import type { EffectKey, TurnId } from "../model/ids.ts";
 import type { JsonObject } from "../model/json.ts";
 import type { Message } from "../model/message.ts";
 import type { ToolCallRecord } from "../model/tool-output.ts";
 import type { ModelCallRecord, PluginEvent, TurnEvent, TurnIssue, TurnOutcome } from "../model/turn.ts";
-import type { EffectKind } from "../effects/contract.ts";
 import type { StateDelta } from "../plugin/durable.ts";
 import type { TurnContext } from "../plugin/hook-context.ts";
 import type { NodeDraft } from "../session/node.ts";
@@ -59,7 +59,8 @@ export interface TurnRun {
 /** The messages of a turn as the model sees them, what is in flight included. Costs what the turn added. */
 export function messagesOf(turn: TurnRun, records: readonly TurnRecord[]): SharedList<Message> {
   const added: Message[] = [];
-  for (const record of records.slice(turn.shownRecords)) if (record.kind === "message") added.push(record.message);
+  for (const record of records.slice(turn.shownRecords))
+    if (record.kind === "message") added.push(record.message);
   return turn.shown.append(added);
 }
 
@@ -127,7 +128,10 @@ function leftIn({ buffer, log, forced, compaction }: TurnRun, turn: TurnRun): Le
 }
 
 /** What an effect did to plugins and tools. Only effects of the turn itself run alone, so only they take what is shared. */
-function movedState(turn: TurnRun, { scope, generation }: { readonly scope: TurnRun; readonly generation: number }): LeftBehind {
+function movedState(
+  turn: TurnRun,
+  { scope, generation }: { readonly scope: TurnRun; readonly generation: number },
+): LeftBehind {
   const { plugins } = turn.session;
   const shared = turn.deltas === undefined ? plugins.takeDeltas() : [];
   const deltas = [...(scope.deltas ?? []), ...shared];
@@ -137,7 +141,10 @@ function movedState(turn: TurnRun, { scope, generation }: { readonly scope: Turn
   };
 }
 
-function leave(turn: TurnRun, { messages = [], issues = [], deltas = [], forced, compaction }: LeftBehind): void {
+function leave(
+  turn: TurnRun,
+  { messages = [], issues = [], deltas = [], forced, compaction }: LeftBehind,
+): void {
   turn.buffer.push(...messages);
   turn.log.issues.push(...issues);
   turn.deltas?.push(...deltas);

@@ -7,6 +7,8 @@ import { decodePromptLayer, isEmptyLayer, type PromptLayer } from "./prompt.ts";
 export interface SessionPolicy {
   /** A name in the runtime's `models`; `default` is the one given as `model`. */
   readonly model: string;
+  /** The id that this model must have; without it, whatever the runtime has under the name will do. */
+  readonly modelId?: string;
   readonly instructions?: string;
   /** Model calls per turn. */
   readonly maxTurns: number | "unbounded";
@@ -14,7 +16,7 @@ export interface SessionPolicy {
   readonly prompt?: PromptLayer;
 }
 
-const FIELDS = ["model", "instructions", "maxTurns", "autonomous", "prompt"] as const;
+const FIELDS = ["model", "modelId", "instructions", "maxTurns", "autonomous", "prompt"] as const;
 
 /** Reads a stored or patched policy; unknown members and live providers are refused by name. */
 export function decodePolicy(raw: unknown, where = "policy"): SessionPolicy {
@@ -22,9 +24,10 @@ export function decodePolicy(raw: unknown, where = "policy"): SessionPolicy {
   const unknown = Object.keys(json).find((key) => !(FIELDS as readonly string[]).includes(key));
   if (unknown !== undefined)
     throw refuse(`${where}.${unknown}`, `only the members ${FIELDS.join(", ")}`, json[unknown]);
-  const { model, instructions, maxTurns, autonomous } = json;
+  const { model, modelId, instructions, maxTurns, autonomous } = json;
   if (typeof model !== "string" || model.trim() === "")
     throw refuse(`${where}.model`, "the name of a model", model);
+  if (modelId !== undefined && typeof modelId !== "string") throw refuse(`${where}.modelId`, "a string", modelId);
   if (instructions !== undefined && typeof instructions !== "string") {
     throw refuse(`${where}.instructions`, "a string", instructions);
   }
@@ -36,6 +39,7 @@ export function decodePolicy(raw: unknown, where = "policy"): SessionPolicy {
   const prompt = json.prompt === undefined ? {} : decodePromptLayer(json.prompt, `${where}.prompt`);
   return Object.freeze({
     model,
+    ...(modelId === undefined ? {} : { modelId }),
     ...(instructions === undefined ? {} : { instructions }),
     maxTurns,
     ...(autonomous === undefined ? {} : { autonomous }),

@@ -74,8 +74,8 @@ async function runBatch(calls: readonly BatchCall[], context: ToolContext): Prom
 function resultOf({ tool }: BatchCall, index: number, reply: NestedReply | undefined): unknown {
   if (reply === undefined)
     return { index, tool, success: false, durationMs: 0, error: "A batch cannot be called inside a batch." };
-  // Nothing here may differ between runs, so the time a call took is not repeated in the result.
-  return { index, tool, durationMs: 0, ...shown(reply.output) };
+  // The time a call took is recorded with it, so that every run of the turn says the same.
+  return { index, tool, durationMs: reply.durationMs, ...shown(reply.output) };
 }
 
 function shown({ outcome }: ToolOutput): {

@@ -20,6 +20,8 @@ export class PluginState {
   readonly #stored: StoredState;
   readonly #isFork: boolean;
   #revision = 0;
+  /** The revision at the last commit or rollback. */
+  #base = 0;
   #isSealed = false;
 
   constructor(
@@ -86,7 +88,11 @@ export class PluginState {
     return () => this.#apply(values.filter(([cell, value]) => !jsonEqual(value, cell.working)));
   }
 
-  /** Takes over what an earlier run recorded. Deltas may arrive in any order; names that are gone are left out. */
+  /**
+   * Takes over what an earlier run recorded. Deltas may arrive in any order; names that are gone are left out. Deltas
+   * that follow on the last commit lead to the revision they led to then, whatever order effects that ran at once are
+   * replayed in; for others the revision moves as for any change.
+   */
   apply(delta: StateDelta): void {
     let isMoved = false;
     for (const [name, value] of Object.entries(delta.cells)) {
@@ -96,11 +102,13 @@ export class PluginState {
       cell.working = value;
       cell.sequence = delta.sequence;
     }
-    this.#revision = Math.max(isMoved ? this.#revision + 1 : this.#revision, delta.sequence);
+    if (delta.sequence > this.#base) this.#revision = Math.max(this.#revision, delta.sequence);
+    else if (isMoved) this.#revision += 1;
   }
 
   commit(): void {
     for (const cell of this.#cells.values()) cell.reset(cell.working);
+    this.#base = this.#revision;
   }
 
   rollback(): void {
@@ -110,6 +118,7 @@ export class PluginState {
       cell.reset(cell.committed);
     }
     if (isMoved) this.#revision += 1;
+    this.#base = this.#revision;
   }
 
   /** The working values, as a snapshot keeps them. */

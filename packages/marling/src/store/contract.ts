@@ -1,8 +1,11 @@
 // The seam to storage. One commit is one transaction: all of it happens, or none of it.
 //   ST1  a commit names the revision it was made on; another revision is `revision_conflict` and changes nothing.
-//   ST2  `(session, operation)` commits once: the same operation again returns the first result.
-//   ST3  an input is admitted once per key: same content returns the same row, other content is `idempotency_conflict`.
+//   ST2  a commit that happens `once` may be asked for again: the same operation with the same content returns the first
+//        result, with other content it is `revision_conflict`. All others are told apart by their revision alone.
+//   ST3  an input is admitted once per key and once per turn id: same content returns the same row; other content, or a
+//        key and a turn id of different rows, is `idempotency_conflict`.
 //   ST4  a deleted id is retired for ever; everything that names it is `session_deleted`.
+//   ST5  lists are in the order of ids, so that a cursor stays good while sessions come and go.
 
 import type { EffectKey, InputId, NodeId, SessionId, TurnId } from "../model/ids.ts";
 import type { Json, JsonObject } from "../model/json.ts";
@@ -46,8 +49,10 @@ export interface StoredSession {
 export interface SessionCommit {
   readonly sessionId: SessionId;
   readonly expectedRevision: number;
-  /** A turn id, or the derived id of another operation. */
+  /** The name of a turn, or the derived name of another operation. */
   readonly operation: string;
+  /** Set for a turn, which only one commit can end: see ST2. */
+  readonly once?: true;
   readonly head: SessionHead;
   /** What is added to the path. */
   readonly nodes: readonly JsonObject[];
@@ -145,8 +150,12 @@ export interface Store {
   load(sessionId: SessionId): Promise<StoredSession | undefined>;
   commit(commit: SessionCommit): Promise<CommitResult>;
   admit(input: NewInput): Promise<{ readonly status: "accepted" | "duplicate"; readonly row: InboxRow }>;
+  /** The row that an input is a duplicate of, if there is one; `idempotency_conflict` as for `admit`. */
+  find(input: Omit<NewInput, "input">): Promise<InboxRow | undefined>;
   /** Admitted inputs that no commit has settled, in order. */
   pending(sessionId: SessionId): Promise<readonly InboxRow[]>;
+  /** The sessions that have such inputs. */
+  unsettled(): Promise<readonly SessionId[]>;
   list(filter: SessionFilter): Promise<SessionPage>;
   exists(sessionId: SessionId): Promise<boolean>;
   delete(sessionId: SessionId): Promise<void>;

@@ -105,7 +105,9 @@ export function toolProvider(definitions: readonly ToolDefinition[]): ToolProvid
     resolve: (key) => ("id" in key ? byId.get(key.id) : byName.get(key.name))?.manifest,
     validator: (name) => byName.get(name)?.validator,
     outputValidator: (name) => byName.get(name)?.outputValidator,
-    prepare: (call, context) => prepareDefined(definitionOf(byName, call.name), call, context),
+    ...(definitions.some(({ prepare }) => prepare !== undefined)
+      ? { prepare: (call, context) => prepareDefined(definitionOf(byName, call.name), call, context) }
+      : {}),
     execute: (call, context) => executeDefined(definitionOf(byName, call.name), call, context),
   });
 }

@@ -238,7 +238,7 @@ export class ToolRegistry {
 
   /** Reads the sources again. */
   refresh(): void {
-    this.#update(rebuilt);
+    if (!this.#isSettled()) this.#update(rebuilt);
   }
 
   /** A separate registry for one session's context: its tools before those of this registry, or instead of them. */
@@ -276,6 +276,18 @@ export class ToolRegistry {
       ...(member === undefined ? {} : { member }),
       ...(tier === null ? {} : { availability: tier }),
     }));
+  }
+
+  /** Whether reading the sources again could change nothing: every entry is one that a settled source advertises. */
+  #isSettled(): boolean {
+    const { sources, entries } = this.#version;
+    let size = 0;
+    for (const source of sources.values()) {
+      const settled = source.settledSize();
+      if (settled === undefined) return false;
+      size += settled;
+    }
+    return size === entries.size;
   }
 
   #listed(accepts: (entry: ToolEntry) => boolean): readonly ToolManifest[] {

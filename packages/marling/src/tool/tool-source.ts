@@ -1,5 +1,6 @@
 // A source of the registry: one or several providers under one id.
 //   TR1  of two providers of a source that offer one tool id, the later one has it.
+//   TR20 a source whose providers return the very lists they returned before, frozen, cannot have changed.
 //   TR2  a tool that a provider resolves without advertising it is as good as an advertised one.
 
 import { MarlingError, messageOf } from "../base/errors.ts";
@@ -9,6 +10,7 @@ import { decodeManifest } from "./manifest.ts";
 export class RegisteredSource {
   readonly id: string;
   readonly #providers: readonly ToolProvider[];
+  #lists: readonly (readonly ToolManifest[])[] | undefined;
 
   constructor(id: string, providers: readonly ToolProvider[]) {
     this.id = id;
@@ -18,11 +20,22 @@ export class RegisteredSource {
   /** What the source advertises now, by id. Throws `duplicate_tool` for one name under two ids. */
   advertised(): ReadonlyMap<string, ToolManifest> {
     const tools = new Map<string, ToolManifest>();
-    for (const provider of this.#providers) {
-      for (const [id, manifest] of this.#listed(provider)) tools.set(id, manifest);
-    }
+    const lists = this.#providers.map((provider) => this.#ask("manifests", () => provider.manifests()));
+    for (const list of lists) for (const [id, manifest] of this.#listed(list)) tools.set(id, manifest);
+    this.#lists = lists;
     refuseSharedNames(tools.values(), `tool source ${this.id}`);
     return tools;
+  }
+
+  /** How many tools it advertised, when it cannot advertise others now; costs nothing per tool. */
+  settledSize(): number | undefined {
+    const lists = this.#lists;
+    const isSame = (provider: ToolProvider, index: number): boolean => {
+      const list = this.#ask("manifests", () => provider.manifests());
+      return list === lists?.[index] && Object.isFrozen(list);
+    };
+    if (lists === undefined || !this.#providers.every(isSame)) return undefined;
+    return lists.reduce((size, list) => size + list.length, 0);
   }
 
   /** The tool as the source knows it, advertised or not. */
@@ -53,10 +66,10 @@ export class RegisteredSource {
     return manifest !== undefined && answers(manifest) ? manifest : undefined;
   }
 
-  #listed(provider: ToolProvider): ReadonlyMap<string, ToolManifest> {
+  #listed(list: readonly ToolManifest[]): ReadonlyMap<string, ToolManifest> {
     const where = `tool source ${this.id}`;
     const tools = new Map<string, ToolManifest>();
-    for (const raw of this.#ask("manifests", () => provider.manifests())) {
+    for (const raw of list) {
       const manifest = decodeManifest(raw, where);
       if (tools.has(manifest.id)) throw duplicate(where, `one tool with the id ${manifest.id}`, manifest);
       tools.set(manifest.id, manifest);

@@ -6,7 +6,7 @@ import { importedPath, repository, type SourceFile, sourceFile, sourceFiles } fr
 
 const SEAMS = ["effects", "llm", "sandbox", "store", "tool", "trace"];
 const CONTRACTS = SEAMS.map((seam) => `${seam}/contract.ts`);
-const ENTRIES = ["index.ts", "host.ts", "plugin/index.ts", "testing/index.ts"];
+const ENTRIES = ["index.ts", "host.ts", "plugin/index.ts", "sqlite.ts", "testing/index.ts"];
 const KERNEL = ["kernel", "plugin", "turn", "session", "prompt", "model", "tool", "base", ...CONTRACTS];
 
 /** A row names folders (all of it) and files (that file only). Every file may import its own folder. */

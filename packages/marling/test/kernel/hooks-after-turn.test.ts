@@ -1,11 +1,13 @@
 // The hooks after a turn, and who is told of its commit and when.
 
-import { type Directive, directive, type Plugin, toolSuccess } from "marling";
+import { type Directive, defineTool, directive, type Plugin, switchFrame, toolSuccess } from "marling";
 import { createPluginHost } from "marling/plugin";
 import { callTool, say } from "marling/testing";
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 import { tell } from "../../src/kernel/lifecycle.ts";
 import type { ResidentSession } from "../../src/kernel/resident-session.ts";
+import { standardDriverFactory } from "../../src/plugin/standard-protocol.ts";
 import { custom, play, plugin, pluginEvents, scene, transcript, watchedStore } from "./hooks-support.ts";
 
 const ends = (answer: () => readonly Directive[]) => plugin("p", { turn: { after: answer } });
@@ -132,7 +134,7 @@ describe("lifecycle events of a turn", () => {
       },
     });
     const store = watchedStore({
-      onCommit: (operation) => void log.push(operation.startsWith("turn") ? "commit" : "other commit"),
+      onCommit: ({ settles }) => void log.push(settles === undefined ? "other commit" : "commit"),
     });
     const { session } = await scene({ script: [say("Hello.")], plugins: [listener], store });
     log.length = 0;
@@ -261,5 +263,68 @@ describe("lifecycle events of a turn", () => {
 
     expect(report.outcome).toMatchObject({ code: "hook_failed" });
     expect(await session.query("counter.seen", {})).toBe(2);
+  });
+});
+
+describe("what fails after the commit", () => {
+  test("[K59] a protocol that cannot restore itself in a new frame is reported, and the turn goes on there", async () => {
+    const told: string[] = [];
+    let restored = 0;
+    const protocol = plugin("protocol", {
+      protocol: {
+        driver: standardDriverFactory(),
+        session: {
+          restoreSession: () => {
+            restored += 1;
+            if (restored > 1) throw new Error("broken");
+          },
+        },
+      },
+      session: { onEvent: ({ kind }) => void told.push(kind) },
+    });
+    const leave = defineTool({
+      name: "leave",
+      description: "Goes on elsewhere.",
+      input: z.object({}),
+      execute: () => switchFrame({ key: "next", task: "Go on." }),
+    });
+    const { session } = await scene({
+      script: [callTool("leave", {}), say("Here.")],
+      plugins: [protocol, plugin("p", { tools: [leave] })],
+    });
+    told.length = 0;
+    const { report } = await play(session);
+
+    expect(report.outcome).toMatchObject({ kind: "finished", text: "Here." });
+    expect(report.issues).toMatchObject([{ message: expect.stringContaining("broken") }]);
+    expect(transcript(session)).toEqual(["user: Go on.", "assistant: Here."]);
+    expect(told).toEqual([
+      "turn_finalized",
+      "frame_opened",
+      "turn_persisted",
+      "turn_finalized",
+      "turn_persisted",
+    ]);
+  });
+
+  test("[K59] state of a listener that cannot be stored is reported; the turn stands", async () => {
+    const store = watchedStore({
+      beforeCommit: ({ operation }) => {
+        if (operation.startsWith("persisted")) throw new Error("disk full");
+      },
+    });
+    const counter = plugin("counter", (ctx) => {
+      const seen = ctx.durable({ version: 1, initial: () => 0 });
+      const onEvent = ({ kind }: { readonly kind: string }): void => {
+        if (kind === "turn_persisted") seen.update((count) => count + 1);
+      };
+      return { session: { onEvent } };
+    });
+    const { session } = await scene({ script: [say("Hello."), say("Again.")], plugins: [counter], store });
+    const { report } = await play(session);
+
+    expect(report.outcome).toMatchObject({ kind: "finished", text: "Hello." });
+    expect(report.issues).toMatchObject([{ message: expect.stringContaining("disk full") }]);
+    expect((await play(session, "And?")).report.text).toBe("Again.");
   });
 });

@@ -5,13 +5,23 @@ import { MarlingError, type PluginParts } from "marling";
 import { callTool, failWith, type ScriptStep, say } from "marling/testing";
 import { describe, expect, test } from "vitest";
 import { HOOKS, type HookName } from "../../src/plugin/hooks.ts";
-import { never, outcomeOf, passTime, play, plugin, type Scene, scene, TestClock } from "./hooks-support.ts";
-
-type Handler = () => never;
+import {
+  type AnyHandler,
+  never,
+  outcomeOf,
+  PARTS_WITH,
+  passTime,
+  play,
+  plugin,
+  type Scene,
+  scene,
+  TestClock,
+} from "./hooks-support.ts";
 
 /** How a hook's failure shows, and how to bring it about. */
 interface Row {
-  parts(handler: Handler): PluginParts;
+  /** By default the hook alone. */
+  parts?(handler: AnyHandler): PluginParts;
   /** Runs what the hook is part of; resolves with the text in which the failure must be named. */
   run(scene: Scene): Promise<string>;
   readonly script?: readonly ScriptStep[];
@@ -57,38 +67,31 @@ const isReported =
 
 const ROWS: { readonly [K in HookName]: Row } = {
   "prompt.contribute": {
-    parts: (prompt) => ({ prompt }),
     run: stopsTheTurn("prompt.contribute"),
     nonsense: [{ slot: "nowhere", content: "x" }],
   },
   "tool_catalog.contribute": {
-    parts: (toolCatalog) => ({ toolCatalog }),
     run: stopsTheTurn("tool_catalog.contribute"),
     nonsense: { remove: "echo" },
   },
   "turn.before": {
-    parts: (before) => ({ turn: { before } }),
     run: stopsTheTurn("turn.before"),
     nonsense: { kind: "dance" },
   },
-  "turn.after": { parts: (after) => ({ turn: { after } }), run: stopsTheTurn("turn.after"), nonsense: 7 },
+  "turn.after": { run: stopsTheTurn("turn.after"), nonsense: 7 },
   "turn.checkpoint": {
-    parts: (checkpoint) => ({ turn: { checkpoint } }),
     run: stopsTheTurn("turn.checkpoint"),
     nonsense: [null],
   },
   "tool_calls.before": {
-    parts: (before) => ({ toolCalls: { before } }),
     run: failsTheCall("tool_calls.before"),
     nonsense: { kind: "abort_turn" },
   },
   "tool_calls.after": {
-    parts: (after) => ({ toolCalls: { after } }),
     run: failsTheCall("tool_calls.after"),
     nonsense: { kind: "short_circuit_tool", output: "done" },
   },
   "approval.request": {
-    parts: (request) => ({ approval: { request } }),
     run: async ({ session }) => {
       const { report } = await play(session);
       expect(report.outcome).toMatchObject({ kind: "finished", text: "Done." });
@@ -98,7 +101,6 @@ const ROWS: { readonly [K in HookName]: Row } = {
     nonsense: { decision: "maybe" },
   },
   "input.before": {
-    parts: (before) => ({ input: { before } }),
     run: async ({ session }) => {
       const thrown: unknown = await session.turn("Hi").result.catch((error: unknown) => error);
       if (!MarlingError.is(thrown)) throw new Error("expected a rejection");
@@ -109,27 +111,22 @@ const ROWS: { readonly [K in HookName]: Row } = {
     nonsense: { input: { words: "Hi" } },
   },
   "model.request": {
-    parts: (request) => ({ model: { request } }),
     run: stopsTheTurn("model.request"),
     nonsense: { toolChoice: "perhaps" },
   },
   "output.stream": {
-    parts: (stream) => ({ output: { stream } }),
     run: stopsTheTurn("output.stream"),
     script: [say("Done.")],
     nonsense: { chunk: 1 },
   },
   "output.response": {
-    parts: (response) => ({ output: { response } }),
     run: stopsTheTurn("output.response"),
     nonsense: { response: "Done." },
   },
   "output.stream_finished": {
-    parts: (streamFinished) => ({ output: { streamFinished } }),
     run: isReported("output.stream_finished"),
   },
   "session.mutate_config": {
-    parts: (mutateConfig) => ({ session: { mutateConfig } }),
     run: async ({ session, traces }) => {
       await session.configure({ instructions: "Be brief." });
       expect(session.read().policy.instructions).toBe("Be brief.");
@@ -145,7 +142,6 @@ const ROWS: { readonly [K in HookName]: Row } = {
     run: isReported("session.on_event"),
   },
   "context.prepare_turn": {
-    parts: (transform) => ({ context: { prepareTurn: { transform } } }),
     run: stopsTheTurn("context.prepare_turn"),
     nonsense: { messages: [] },
   },
@@ -159,14 +155,12 @@ const ROWS: { readonly [K in HookName]: Row } = {
     nonsense: { initialNodes: [{ kind: "poem" }] },
   },
   "model.error": {
-    parts: (error) => ({ model: { error } }),
     run: stopsTheTurn("model.error"),
     script: [failWith({ kind: "auth" })],
     nonsense: { kind: "fall_back" },
   },
   // Nothing recovers in memory yet, so the hook is asked directly.
   "recovery.decide": {
-    parts: (decide) => ({ recovery: { decide } }),
     run: async ({ runtime }) => {
       const call = { sessionId: "s", toolName: "echo", callId: "c", args: {}, replay: "unsafe" } as const;
       const thrown: unknown = await runtime.plugins
@@ -186,16 +180,17 @@ test("every hook of the table has a row here", () => {
 
 describe.each(Object.keys(ROWS) as HookName[])("%s", (hook) => {
   const row = ROWS[hook];
+  const partsWith = row.parts ?? PARTS_WITH[hook];
   const named = `plugin p: hook ${hook}`;
 
-  async function misbehaving(handler: Handler): Promise<string> {
+  async function misbehaving(handler: AnyHandler): Promise<string> {
     const clock = new TestClock();
     const script = row.script ?? SCRIPT;
     const made = await scene({
       script: [...script, ...script],
       clock,
       hookTimeoutMs: 5,
-      plugins: [plugin("p", row.parts(handler))],
+      plugins: [plugin("p", partsWith(handler))],
     });
     const text = await passTime(clock, row.run(made));
     expect(clock.pending).toBe(0);
@@ -214,14 +209,14 @@ describe.each(Object.keys(ROWS) as HookName[])("%s", (hook) => {
   });
 
   test("one that rejects is named", async () => {
-    const text = await misbehaving((() => Promise.reject(new Error("broken"))) as unknown as Handler);
+    const text = await misbehaving((() => Promise.reject(new Error("broken"))) as unknown as AnyHandler);
     expect(text).toContain(
       HOOKS[hook].isSynchronous ? `${named} returned a promise` : `${named} failed: broken`,
     );
   });
 
   test("one that never settles is named", async () => {
-    const text = await misbehaving(never as unknown as Handler);
+    const text = await misbehaving(never as unknown as AnyHandler);
     expect(text).toContain(
       HOOKS[hook].isSynchronous ? `${named} returned a promise` : `${named} did not settle within 5 ms`,
     );
@@ -229,14 +224,14 @@ describe.each(Object.keys(ROWS) as HookName[])("%s", (hook) => {
 
   if (row.nonsense !== undefined) {
     test("one that returns nonsense is named", async () => {
-      const text = await misbehaving((() => row.nonsense) as Handler);
+      const text = await misbehaving((() => row.nonsense) as AnyHandler);
       expect(text).toContain(`${named} returned nonsense`);
     });
     return;
   }
 
   test("what it returns is read by nobody", async () => {
-    const parts = row.parts((() => ({ kind: "nonsense" })) as unknown as Handler);
+    const parts = partsWith((() => ({ kind: "nonsense" })) as unknown as AnyHandler);
     const { session } = await scene({ script: SCRIPT, plugins: [plugin("p", parts)] });
     const { report } = await play(session);
     expect(report).toMatchObject({ outcome: { kind: "finished" }, issues: [] });

@@ -1,6 +1,6 @@
 // Hooks around model calls, and the policies that are asked before a tool runs.
 
-import { createRuntime, type Plugin, type PluginParts, type Store } from "marling";
+import { createRuntime, type Plugin, type PluginParts } from "marling";
 import { callTool, failWith, say, scriptedModel } from "marling/testing";
 import { describe, expect, test } from "vitest";
 import type { ApprovalDecision } from "../../src/plugin/hook-context.ts";
@@ -71,16 +71,9 @@ describe("model.request", () => {
 
   test("header values are sent and never stored, reported or traced", async () => {
     const stored: unknown[] = [];
-    const store = watchedStore();
-    const spied: Store = {
-      ...store,
-      commit: (commit) => {
-        stored.push(commit);
-        return store.commit(commit);
-      },
-    };
+    const store = watchedStore({ onCommit: (commit) => void stored.push(commit) });
     const { session, model, traces } = await scene({
-      store: spied,
+      store,
       script: [failWith({ kind: "overloaded", retryAfterMs: 0 }), say("Hello.")],
       plugins: [plugin("p", { model: { request: () => ({ headers: { authorization: "sesame" } }) } })],
     });

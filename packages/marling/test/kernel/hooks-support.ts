@@ -21,9 +21,11 @@ import {
   type TurnOptions,
   type TurnReport,
 } from "marling";
+import type { SessionCommit } from "marling/host";
 import { type ScriptedModel, type ScriptStep, scriptedModel } from "marling/testing";
 import { onTestFinished } from "vitest";
 import { z } from "zod";
+import type { HookName } from "../../src/plugin/hooks.ts";
 
 export interface SceneOptions extends Omit<RuntimeOptions, "model" | "trace" | "tools"> {
   readonly script?: readonly (ScriptStep | ((...args: never[]) => ScriptStep))[];
@@ -70,6 +72,32 @@ export function echoTool(ran: (text: string) => void): ReturnType<typeof defineT
 export function plugin(id: string, parts: PluginParts | ((ctx: BuildContext) => PluginParts)): Plugin {
   return definePlugin({ id, build: (ctx) => (typeof parts === "function" ? parts(ctx) : parts) })();
 }
+
+/** A handler of any hook, as a test writes it. */
+export type AnyHandler = () => never;
+
+/** The parts of a plugin with one handler for one hook. */
+export const PARTS_WITH: { readonly [K in HookName]: (handler: AnyHandler) => PluginParts } = {
+  "prompt.contribute": (prompt) => ({ prompt }),
+  "tool_catalog.contribute": (toolCatalog) => ({ toolCatalog }),
+  "turn.before": (before) => ({ turn: { before } }),
+  "turn.after": (after) => ({ turn: { after } }),
+  "turn.checkpoint": (checkpoint) => ({ turn: { checkpoint } }),
+  "tool_calls.before": (before) => ({ toolCalls: { before } }),
+  "tool_calls.after": (after) => ({ toolCalls: { after } }),
+  "approval.request": (request) => ({ approval: { request } }),
+  "input.before": (before) => ({ input: { before } }),
+  "model.request": (request) => ({ model: { request } }),
+  "model.error": (error) => ({ model: { error } }),
+  "output.stream": (stream) => ({ output: { stream } }),
+  "output.response": (response) => ({ output: { response } }),
+  "output.stream_finished": (streamFinished) => ({ output: { streamFinished } }),
+  "session.mutate_config": (mutateConfig) => ({ session: { mutateConfig } }),
+  "session.on_event": (onEvent) => ({ session: { onEvent } }),
+  "context.prepare_turn": (transform) => ({ context: { prepareTurn: { transform } } }),
+  "context.compact": (compact) => ({ context: { compact: { compact } } }),
+  "recovery.decide": (decide) => ({ recovery: { decide } }),
+};
 
 type BuildContext = Parameters<Parameters<typeof definePlugin>[0]["build"]>[0];
 
@@ -136,28 +164,29 @@ export function custom(name: string): {
   return { kind: "custom", name, payload: null };
 }
 
-/** A store that tells of its commits and can say that it is durable. */
-export function watchedStore(
-  options: { readonly isDurable?: boolean; onCommit?(operation: string): void } = {},
-): Store {
-  const store = memoryStore();
-  return {
-    isDurable: options.isDurable ?? store.isDurable,
-    blobs: store.blobs,
-    load: (id) => store.load(id),
-    commit: async (commit) => {
-      const result = await store.commit(commit);
-      options.onCommit?.(commit.operation);
-      return result;
-    },
-    admit: (input) => store.admit(input),
-    pending: (id) => store.pending(id),
-    list: (filter) => store.list(filter),
-    exists: (id) => store.exists(id),
-    delete: (id) => store.delete(id),
-    fork: (request) => store.fork(request),
-    close: () => store.close(),
+export interface WatchedStoreOptions {
+  readonly isDurable?: boolean;
+  beforeCommit?(commit: SessionCommit): void;
+  onCommit?(commit: SessionCommit): void;
+}
+
+/** A store in memory that tells of what it has committed, and may say that it is durable. */
+export function watchedStore(options: WatchedStoreOptions = {}): Store {
+  const commit: Store["commit"] = async (change) => {
+    options.beforeCommit?.(change);
+    const result = await store.commit(change);
+    options.onCommit?.(change);
+    return result;
   };
+  const store = memoryStore();
+  const own: Partial<Store> = { isDurable: options.isDurable ?? false, commit };
+  return new Proxy(store, {
+    get: (_target, name) => {
+      if (Object.hasOwn(own, name)) return Reflect.get(own, name);
+      const member: unknown = Reflect.get(store, name);
+      return typeof member === "function" ? member.bind(store) : member;
+    },
+  });
 }
 
 interface Timer {

@@ -144,6 +144,14 @@ describe("replaced arguments and the other hooks", () => {
     expect(ran).toEqual(["ONE"]);
   });
 
+  test("[K35] a replacement that changes nothing is shown to nobody", async () => {
+    const log: string[] = [];
+    const { ran } = await run([before("a", () => [], log), before("b", () => [replace("one")], log)]);
+
+    expect(log).toEqual(["a one", "b one"]);
+    expect(ran).toEqual(["one"]);
+  });
+
   test("[K35] a plugin that has refused the call is not asked again", async () => {
     const log: string[] = [];
     const { report } = await run([

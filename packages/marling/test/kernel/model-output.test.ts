@@ -105,6 +105,17 @@ test("without a schema the value is what a tool finished the turn with, or nothi
   });
 });
 
+test("what a tool finished with is the value as it is, not what its text would be read as", async () => {
+  const finish = defineTool({
+    name: "finish",
+    description: "Finishes.",
+    input: z.object({}),
+    execute: () => finishTurn("42"),
+  });
+  const session = await open({ model: scriptedModel([callTool("finish")]), tools: [finish] });
+  expect((await session.run("Finish", { output: z.string() })).value).toBe("42");
+});
+
 test("a value of null is a value", async () => {
   const session = await open({ model: scriptedModel([say("null")]) });
   expect((await session.run("Hi", { output: z.null() })).value).toBeNull();

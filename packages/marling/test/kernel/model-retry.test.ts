@@ -1,6 +1,13 @@
 // Model calls that fail: tried again, elsewhere or not at all, and always accounted for.
 
-import { defineTool, type PluginParts, type Session, type Turn, type TurnReport } from "marling";
+import {
+  defineTool,
+  type ModelSink,
+  type PluginParts,
+  type Session,
+  type Turn,
+  type TurnReport,
+} from "marling";
 import { callTool, failWith, say, scriptedModel } from "marling/testing";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -84,6 +91,13 @@ describe("the default policy", () => {
     expect((await turn.result).text).toBe("there");
   });
 
+  test("waits as long as another failure says too, but such a wait is a try", async () => {
+    const clock = new KernelClock();
+    const model = scriptedModel(() => failWith({ kind: "overloaded", retryAfterMs: 100 }));
+    const turn = (await open({ model, clock })).turn("Hi");
+    expect(await waits(clock, turn)).toEqual([100, 100, 100]);
+  });
+
   test("waits for rate limits 90 seconds in all and 60 at a time; then they are failures like others", async () => {
     const clock = new KernelClock();
     const model = scriptedModel(() => failWith({ kind: "rate_limit", retryAfterMs: 100_000 }));
@@ -136,6 +150,23 @@ describe("what a failed attempt leaves", () => {
     expect(shownText(events)).toBe("Good day.");
     expect(report.text).toBe("Good day.");
     expect(JSON.stringify(await session.history())).not.toContain("Hel");
+  });
+
+  test("what a port sends after its call has failed is shown to nobody", async () => {
+    const clock = new KernelClock();
+    const sinks: ModelSink[] = [];
+    const model = port((sink) => {
+      sinks.push(sink);
+      if (sinks.length === 2) return responseOf("right");
+      return { kind: "failure", failure: { kind: "network", message: "gone", retryable: true } };
+    });
+    const turn = (await open({ model, clock })).turn("Hi");
+    await quiet();
+    sinks[0]?.({ kind: "text_delta", text: "wrong" });
+    await waits(clock, turn);
+    const { report, events } = await watch(turn);
+    expect(textsOf(events)).toEqual(["right"]);
+    expect(report.text).toBe("right");
   });
 
   test("usage of failed attempts is in the report, in its records and in the ledger of the session", async () => {

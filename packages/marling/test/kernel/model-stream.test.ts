@@ -174,8 +174,9 @@ describe("a hook that ends the stream", () => {
     const model = port(async (sink, signal) => {
       for (const text of ["one ", "two ", "three "]) sink({ kind: "text_delta", text });
       await quiet();
-      sink({ kind: "text_delta", text: "four" });
       sink({ kind: "reasoning_delta", text: "and on" });
+      sink({ kind: "attempt_reset", reason: "too late", retryAfterMs: 0 });
+      sink({ kind: "text_delta", text: "four" });
       sink({ kind: "usage", usage: usage(10, 2) });
       await quiet();
       aborted.push(signal.aborted);
@@ -301,6 +302,7 @@ describe("response hooks", () => {
     ]);
     // What was used is the provider's to say.
     expect(report.usage).toEqual(usage(4, 1));
+    expect(events).toContainEqual({ kind: "usage", round: 0, usage: usage(4, 1), total: usage(4, 1) });
   });
 
   test("[K50] none runs on a failed call, and one that fails ends the turn by its name", async () => {

@@ -177,7 +177,7 @@ export async function resident(options: ResidentOptions = {}): Promise<Resident>
     toolConcurrency: 16,
     attachmentPolicy: undefined,
     probe: undefined,
-    sessions: { find: () => undefined, create: unreachable, close: unreachable },
+    sessions: { find: () => undefined, reserve: () => undefined, create: unreachable, close: unreachable },
   };
   const opened = await openSession(parts, sessionId("s"), {
     policy: {},

@@ -33,7 +33,9 @@ describe("finishes that end a turn", () => {
     const { report, events, session } = await finished(finish, { usage: usage(10, 4) });
     expect(report.outcome).toMatchObject({ kind: "stopped", reason, code });
     expect(report.text).toBe("as far as it got");
-    expect(events).toContainEqual({ kind: "error", issue: expect.objectContaining({ kind: "model", code }) });
+    const issue = expect.objectContaining({ kind: "model", code, retryable: false });
+    expect(events).toContainEqual({ kind: "error", issue });
+    expect(report.issues).toEqual([issue]);
     expect(session.read().messages.map(({ role }) => role)).toEqual(["user", "assistant"]);
     expect(report.usage).toEqual(usage(10, 4));
   });

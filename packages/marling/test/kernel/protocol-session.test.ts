@@ -1,10 +1,21 @@
 // The callbacks of a protocol over the life of a session.
 
-import { createRuntime, definePlugin, directive, memoryStore, type Plugin, type RuntimeOptions } from "marling";
+import {
+  createRuntime,
+  definePlugin,
+  directive,
+  memoryStore,
+  type Plugin,
+  type RuntimeOptions,
+} from "marling";
 import { say, scriptedModel } from "marling/testing";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import type { ProtocolMaterialization, ProtocolRuntimeContext, ProtocolSession } from "../../src/plugin/protocol.ts";
+import type {
+  ProtocolMaterialization,
+  ProtocolRuntimeContext,
+  ProtocolSession,
+} from "../../src/plugin/protocol.ts";
 import { open, plugin } from "./model-support.ts";
 import { protocol } from "./protocol-support.ts";
 
@@ -43,7 +54,12 @@ describe("opening", () => {
     const session: ProtocolSession = logging(log, {
       restoreSession: (ctx, state) => {
         log.push("restore");
-        restored.push(Object.keys(ctx), ctx.sessionId, state.messages.map(({ role }) => role), state.revision);
+        restored.push(
+          Object.keys(ctx),
+          ctx.sessionId,
+          state.messages.map(({ role }) => role),
+          state.revision,
+        );
       },
     });
     const runtime = runtimeOf({ plugins: [protocol(session), stateful(log)] });
@@ -101,7 +117,9 @@ describe("extensions", () => {
   test("[K129] a session extension is refused by a protocol that says nothing of them", async () => {
     for (const plugins of [[], [protocol({})]]) {
       const session = await open({ model: scriptedModel([]), plugins });
-      await expect(session.applyExtension({ mode: "strict" })).rejects.toMatchObject({ code: "protocol_failed" });
+      await expect(session.applyExtension({ mode: "strict" })).rejects.toMatchObject({
+        code: "protocol_failed",
+      });
     }
   });
 
@@ -200,16 +218,29 @@ describe("materialization", () => {
     const store = memoryStore();
     const compactor = plugin("compactor", {
       context: {
-        compact: { compact: () => ({ initialNodes: [{ kind: "message", message: { role: "user", content: "seed" } }] }) },
+        compact: {
+          compact: () => ({
+            initialNodes: [{ kind: "message", message: { role: "user", content: "seed" } }],
+          }),
+        },
       },
     });
     const first: Configure = (ctx) => ctx.setProtocolTurnOptions(optionsOf("first"));
-    const before = runtimeOf({ store, plugins: [compactor, protocol({ configureRuntimeOnMaterialize: first })] });
+    const before = runtimeOf({
+      store,
+      plugins: [compactor, protocol({ configureRuntimeOnMaterialize: first })],
+    });
     await (await before.session("s")).compact();
     await before.close();
-    const after = runtimeOf({ store, plugins: [compactor, protocol({ configureRuntimeOnMaterialize: configure })] });
+    const after = runtimeOf({
+      store,
+      plugins: [compactor, protocol({ configureRuntimeOnMaterialize: configure })],
+    });
     const view = (await after.session("s")).read();
-    return [...view.frames.map(({ protocolOptions }) => protocolOptions.payload), view.protocolOptions.payload];
+    return [
+      ...view.frames.map(({ protocolOptions }) => protocolOptions.payload),
+      view.protocolOptions.payload,
+    ];
   }
 
   test("[K131] options are set for the session and its current frame", async () => {

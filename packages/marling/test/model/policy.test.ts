@@ -42,7 +42,7 @@ test("[K62] an unknown member is refused by name", () => {
   expect(refusal(() => decodePolicy({ ...POLICY, maxturns: 3 }, "configure"))).toEqual({
     code: "invalid_policy",
     message:
-      "configure.maxturns: expected only the members model, instructions, maxTurns, autonomous, prompt, found 3",
+      "configure.maxturns: expected only the members model, modelId, instructions, maxTurns, autonomous, prompt, found 3",
   });
 });
 

@@ -89,7 +89,7 @@ test("[BT2] results are in call order, with failures in their places; the batch 
     kind: "success",
     value: {
       results: [
-        { index: 0, tool: "add", success: true, durationMs: 0, result: { sum: 3 } },
+        { index: 0, tool: "add", success: true, durationMs: 12, result: { sum: 3 } },
         {
           index: 1,
           tool: "batch",
@@ -97,8 +97,8 @@ test("[BT2] results are in call order, with failures in their places; the batch 
           durationMs: 0,
           error: "A batch cannot be called inside a batch.",
         },
-        { index: 2, tool: "gone", success: false, durationMs: 0, error: "No tool gone." },
-        { index: 3, tool: "add", success: true, durationMs: 0, result: { sum: 3 } },
+        { index: 2, tool: "gone", success: false, durationMs: 12, error: "No tool gone." },
+        { index: 3, tool: "add", success: true, durationMs: 12, result: { sum: 3 } },
       ],
     },
   });

@@ -679,3 +679,23 @@ describe("forks and compositions", () => {
     expect(names(composed)).toEqual(["b", "c"]);
   });
 });
+
+test("[TR20] frozen lists that stay the same are not read again, others are", () => {
+  const manifest = { id: "a", name: "a", description: "A." };
+  const list = Object.freeze([manifest]);
+  let current: readonly (typeof manifest)[] = list;
+  const provider = { manifests: () => current, contract: () => ({ inputSchema: {} }), execute: () => null };
+  const registry = new ToolRegistry({ sources: [{ id: "p", providers: [provider] }] });
+  const exported = registry.exportState();
+  registry.refresh();
+  expect(registry.exportState()).toBe(exported);
+  current = Object.freeze([manifest, { id: "b", name: "b", description: "B." }]);
+  registry.refresh();
+  expect(registry.manifests().map(({ name }) => name)).toEqual(["a", "b"]);
+  const growing = [manifest];
+  current = growing;
+  registry.refresh();
+  growing.push({ id: "c", name: "c", description: "C." });
+  registry.refresh();
+  expect(registry.manifests().map(({ name }) => name)).toEqual(["a", "c"]);
+});

@@ -1,0 +1,167 @@
+// Commits as rows, and the path of a session: the commits of its ancestors up to where each fork left, then its own.
+
+import type { NodeId } from "../../model/ids.ts";
+import { isJsonObject, type JsonObject } from "../../model/json.ts";
+import type { InboxRow } from "../contract.ts";
+import { releaseComponent } from "./component-rows.ts";
+import type { Connection } from "./connection.ts";
+import type { SqlRow } from "./driver.ts";
+import type { HeadPatch } from "./head-patch.ts";
+import { decodeSettled } from "./input-codec.ts";
+import { textOf } from "./repeated-text.ts";
+import { type CommitPoint, type SessionKey, type SessionRow, sessionByNumber } from "./session-rows.ts";
+import { restoreText, shortenText } from "./session-text.ts";
+import { damaged } from "./sqlite-fault.ts";
+
+/** What a commit changed beside its nodes. */
+export interface Manifest {
+  /** Of a commit that happens once: its operation, and the digest of what was asked for. */
+  readonly once?: { readonly operation: string; readonly digest: string };
+  readonly head: HeadPatch;
+  /** Components that changed, by name, as digests. */
+  readonly components?: { readonly [name: string]: string };
+  /** How many inputs the session had taken. */
+  readonly inputs: number;
+  /** Inputs that the commit put into inboxes: number of the session and sequence. */
+  readonly enqueued?: readonly (readonly [number, number])[];
+}
+
+export interface CommitTexts {
+  readonly manifest: Manifest;
+  readonly nodes: string;
+  /** The input that the commit settles, as a text with its report. */
+  readonly settled?: { readonly sequence: number; readonly text: string } | undefined;
+}
+
+export interface PathCommit extends CommitPoint {
+  readonly manifest: Manifest;
+  readonly nodes: readonly JsonObject[];
+}
+
+const OF_SESSION = "at BETWEEN ?1 << 32 AND ?1 << 32 | 4294967295";
+const LAST = `SELECT at & 4294967295 AS n, manifest FROM commits WHERE ${OF_SESSION} ORDER BY at DESC LIMIT 1`;
+const UP_TO = "FROM commits WHERE at BETWEEN ?1 << 32 AND ?1 << 32 | ?2 ORDER BY at";
+const NO_LIMIT = 4294967295;
+
+export function lastCommit(
+  db: Connection,
+  session: SessionKey,
+): { readonly revision: number; readonly manifest: Manifest } | undefined {
+  const row = db.get(LAST, session.no);
+  return row === undefined
+    ? undefined
+    : { revision: db.integer(row, "n"), manifest: decodeManifest(db, row, session) };
+}
+
+export function readManifest(db: Connection, session: SessionKey, revision: number): Manifest | undefined {
+  const row = db.get("SELECT manifest FROM commits WHERE at = ? << 32 | ?", session.no, revision);
+  return row === undefined ? undefined : decodeManifest(db, row, session);
+}
+
+export function insertCommit(
+  db: Connection,
+  { no, id, revision }: SessionKey & CommitPoint,
+  texts: CommitTexts,
+): void {
+  const { manifest, nodes, settled } = texts;
+  db.run(
+    "INSERT INTO commits (at, settles, manifest, settled, nodes) VALUES (? << 32 | ?, ?, ?, ?, ?)",
+    no,
+    revision,
+    settled?.sequence ?? null,
+    shortenText(JSON.stringify(manifest), id),
+    settled === undefined ? null : shortenText(settled.text, id),
+    shortenText(nodes, id),
+  );
+}
+
+/** The revision of the commit that settled an input. Looks at every commit of the session until it is found. */
+export function findSettling(db: Connection, no: number, sequence: number): number | undefined {
+  const sql = `SELECT at & 4294967295 AS n FROM commits WHERE ${OF_SESSION} AND settles = ?2 LIMIT 1`;
+  const row = db.get(sql, no, sequence);
+  return row === undefined ? undefined : db.integer(row, "n");
+}
+
+/** The input that a commit settled. */
+export function readSettled(db: Connection, session: SessionKey, revision: number): InboxRow {
+  const row = db.get(
+    "SELECT settles, settled, nodes FROM commits WHERE at = ? << 32 | ?",
+    session.no,
+    revision,
+  );
+  const where = `session ${session.id}, revision ${revision}`;
+  if (row === undefined) throw damaged(db.path, `${where}: expected a commit, found none`);
+  const { strings } = textOf(decodeNodes(db, row, session));
+  const text = restoreText(db.text(row, "settled"), session.id);
+  try {
+    return decodeSettled(session.id, text, { sequence: db.integer(row, "settles"), strings });
+  } catch (cause) {
+    throw damaged(db.path, `${where}: expected a settled input, found something else`, { cause });
+  }
+}
+
+/** The commits that a session consists of, oldest first. */
+export function readPath(db: Connection, session: SessionRow): readonly PathCommit[] {
+  return lineage(db, session).flatMap((part) =>
+    db.all(`SELECT at & 4294967295 AS n, manifest, nodes ${UP_TO}`, part.no, part.revision).map((row) => ({
+      no: part.no,
+      revision: db.integer(row, "n"),
+      manifest: decodeManifest(db, row, part),
+      nodes: decodeNodes(db, row, part),
+    })),
+  );
+}
+
+/** As `readPath`, without the nodes. */
+export function readManifests(db: Connection, session: SessionRow): readonly Manifest[] {
+  return lineage(db, session).flatMap((part) =>
+    db.all(`SELECT manifest ${UP_TO}`, part.no, part.revision).map((row) => decodeManifest(db, row, part)),
+  );
+}
+
+/** Removes the commits of a session behind a revision, with their hold on components. */
+export function deleteCommits(db: Connection, session: SessionKey, revision: number): void {
+  const { no } = session;
+  const behind = "FROM commits WHERE at > ?1 << 32 | ?2 AND at <= ?1 << 32 | 4294967295";
+  for (const row of db.all(`SELECT at & 4294967295 AS n, manifest ${behind}`, no, revision)) {
+    const holder = commitKey({ no, revision: db.integer(row, "n") });
+    for (const digest of Object.values(decodeManifest(db, row, session).components ?? {})) {
+      releaseComponent(db, digest, holder);
+    }
+  }
+  db.run(`DELETE ${behind}`, no, revision);
+}
+
+/** The key of a commit's row. */
+export function commitKey({ no, revision }: CommitPoint): bigint {
+  return (BigInt(no) << 32n) | BigInt(revision);
+}
+
+export function lastNodeOf(nodes: readonly JsonObject[]): NodeId | undefined {
+  const id = nodes.at(-1)?.id;
+  return typeof id === "string" ? (id as NodeId) : undefined; // nodes carry the ids that were minted for them
+}
+
+/** Whose commits, and up to which revision, a session consists of, oldest first. */
+function lineage(db: Connection, session: SessionRow): readonly (SessionKey & CommitPoint)[] {
+  const parts: (SessionKey & CommitPoint)[] = [{ no: session.no, id: session.id, revision: NO_LIMIT }];
+  for (let { base } = session; base !== undefined; ) {
+    const source = sessionByNumber(db, base.no);
+    if (source === undefined) throw damaged(db.path, `expected session number ${base.no}, found none`);
+    parts.push({ no: source.no, id: source.id, revision: base.revision });
+    base = source.base;
+  }
+  return parts.reverse();
+}
+
+function decodeManifest(db: Connection, row: SqlRow, { id }: SessionKey): Manifest {
+  const manifest = db.json(row, "manifest", id);
+  if (isJsonObject(manifest) && isJsonObject(manifest.head ?? null)) return manifest as unknown as Manifest;
+  throw damaged(db.path, "column manifest: expected what a commit changed, found other JSON");
+}
+
+function decodeNodes(db: Connection, row: SqlRow, { id }: SessionKey): readonly JsonObject[] {
+  const nodes = db.json(row, "nodes", id);
+  if (Array.isArray(nodes)) return nodes;
+  throw damaged(db.path, "column nodes: expected a list, found other JSON");
+}

@@ -1,0 +1,179 @@
+// One commit of a session, inside a transaction that somebody else ends.
+//   CM1  everything is checked before anything is written, and what fails later is undone by the savepoint.
+//   CM2  a commit that happens once is found by its operation, that of a turn through its input. Asked for again with the
+//        same content it returns its first result; with other content it is refused.
+//   CM3  the row of a commit holds what the commit added; its size does not depend on the history.
+
+import { sha256Bytes } from "../../base/digest.ts";
+import { MarlingError } from "../../base/errors.ts";
+import { canonicalJson, type Json, type JsonObject } from "../../model/json.ts";
+import type { CommitResult, InboxRow, SessionCommit } from "../contract.ts";
+import {
+  type CommitTexts,
+  commitKey,
+  insertCommit,
+  lastCommit,
+  lastNodeOf,
+  type Manifest,
+  readManifest,
+} from "./commit-rows.ts";
+import { holdComponent, type PackedComponent, packComponent } from "./component-rows.ts";
+import type { Connection } from "./connection.ts";
+import type { HeadImages } from "./head-images.ts";
+import { type HeadPatch, patchHead } from "./head-patch.ts";
+import {
+  admitInput,
+  advanceInput,
+  countInputs,
+  findTurn,
+  inputBySequence,
+  settleInput,
+} from "./inbox-rows.ts";
+import { encodeSettled } from "./input-codec.ts";
+import type { JournalRows } from "./journal-rows.ts";
+import { findName, putName } from "./name-rows.ts";
+import { textOf } from "./repeated-text.ts";
+import {
+  type CommitPoint,
+  ensureSession,
+  reviseSession,
+  type SessionRow,
+  sessionByNumber,
+} from "./session-rows.ts";
+
+export interface CommitParts {
+  readonly images: HeadImages;
+  readonly journal: JournalRows;
+}
+
+/** What can be prepared before the transaction: texts and digests. */
+export interface PreparedCommit {
+  readonly commit: SessionCommit;
+  readonly nodes: string;
+  /** Long strings of the nodes. */
+  readonly strings: readonly string[];
+  readonly components: readonly (readonly [string, PackedComponent])[];
+  readonly once: Manifest["once"];
+}
+
+export function prepareCommit(commit: SessionCommit): PreparedCommit {
+  const { text: nodes, strings } = textOf(commit.nodes);
+  const components = Object.entries(commit.components)
+    .filter((entry): entry is [string, JsonObject] => entry[1] !== undefined)
+    .map(([name, component]): [string, PackedComponent] => [name, packComponent(component)]);
+  const { operation } = commit;
+  const once = commit.once === true ? { operation, digest: contentDigest(commit) } : undefined;
+  return { commit, nodes, strings, components, once };
+}
+
+export function commitSession(db: Connection, prepared: PreparedCommit, parts: CommitParts): CommitResult {
+  const { commit } = prepared;
+  const session = ensureSession(db, commit.sessionId);
+  const known = findOnce(db, session, prepared);
+  const found = lastCommit(db, session)?.revision ?? 0;
+  if (known === undefined ? found !== commit.expectedRevision : !known.isSame)
+    throw revisionConflict(commit, found);
+  if (known !== undefined) return known.result;
+  const point = { no: session.no, id: session.id, revision: found + 1 };
+  const enqueued = (commit.enqueues ?? []).map((input) => admitInput(db, input).row);
+  const inputs = countInputs(db, session);
+  const settled = moveInput(db, session, commit, point.revision);
+  if (commit.forgets !== undefined) parts.journal.forget(session, commit.forgets);
+  const { patch, image } = patchHead(parts.images.of(session), commit.head, {
+    lastNode: lastNodeOf(commit.nodes),
+  });
+  insertCommit(db, point, {
+    manifest: { ...manifestOf(prepared, patch, inputs), ...enqueuedPoints(db, enqueued) },
+    nodes: prepared.nodes,
+    settled: settledText(prepared, settled),
+  });
+  for (const [, component] of prepared.components) holdComponent(db, component, commitKey(point));
+  nameOnce(db, point, prepared, settled);
+  reviseSession(db, session, commit.head.parentSessionId);
+  parts.images.set(session.no, image);
+  return { revision: point.revision, enqueued };
+}
+
+/** The commit with this operation that happens once. A turn's is found through its input. */
+function findOnce(
+  db: Connection,
+  session: SessionRow,
+  { once }: PreparedCommit,
+): { readonly isSame: boolean; readonly result: CommitResult } | undefined {
+  if (once === undefined) return undefined;
+  const named = findName(db, session.no, { kind: "operation", name: once.operation });
+  const place = named ?? findTurn(db, session, once.operation);
+  if (place?.kind !== "commit") return undefined;
+  const { revision } = place;
+  const manifest = readManifest(db, session, revision);
+  if (manifest?.once?.operation !== once.operation) return undefined;
+  const enqueued = (manifest.enqueued ?? []).flatMap(([no, sequence]) => enqueuedRow(db, no, sequence));
+  return { isSame: manifest.once.digest === once.digest, result: { revision, enqueued } };
+}
+
+/** An input as it was when it was put into the inbox; none when its session was deleted since. */
+function enqueuedRow(db: Connection, no: number, sequence: number): readonly InboxRow[] {
+  const session = sessionByNumber(db, no);
+  const row = session === undefined ? undefined : inputBySequence(db, session, sequence);
+  if (row === undefined) return [];
+  const { progress: _progress, report: _report, ...admitted } = row;
+  return [admitted];
+}
+
+/** Moves the input that a commit is about; returns the one that it settles. */
+function moveInput(
+  db: Connection,
+  session: SessionRow,
+  { settles, advances }: SessionCommit,
+  revision: number,
+): InboxRow | undefined {
+  if (settles !== undefined) return settleInput(db, session, { inputId: settles.inputId, revision });
+  if (advances !== undefined) advanceInput(db, session, advances);
+  return undefined;
+}
+
+function manifestOf({ components, once }: PreparedCommit, head: HeadPatch, inputs: number): Manifest {
+  const digests = Object.fromEntries(components.map(([name, { digest }]) => [name, digest]));
+  return {
+    ...(once === undefined ? {} : { once }),
+    head,
+    inputs,
+    ...(components.length === 0 ? {} : { components: digests }),
+  };
+}
+
+function enqueuedPoints(db: Connection, rows: readonly InboxRow[]): Pick<Manifest, "enqueued"> {
+  if (rows.length === 0) return {};
+  return { enqueued: rows.map((row) => [ensureSession(db, row.sessionId).no, row.sequence]) };
+}
+
+function settledText({ commit, strings }: PreparedCommit, row: InboxRow | undefined): CommitTexts["settled"] {
+  if (row === undefined || commit.settles === undefined) return undefined;
+  return { sequence: row.sequence, text: encodeSettled(row, commit.settles.report, strings) };
+}
+
+/** Makes a commit that happens once known by its operation, unless it is found through the input that it settled. */
+function nameOnce(
+  db: Connection,
+  { no, revision }: CommitPoint,
+  { once }: PreparedCommit,
+  settled?: InboxRow,
+): void {
+  if (once === undefined || once.operation === settled?.turnId) return;
+  putName(db, no, { kind: "operation", name: once.operation }, { kind: "commit", revision });
+}
+
+/** Enough of a digest to tell the contents of one operation apart. */
+function contentDigest(commit: SessionCommit): string {
+  return Buffer.from(sha256Bytes(canonicalJson(commit as unknown as Json)).subarray(0, 12)).toString(
+    "base64url",
+  );
+}
+
+function revisionConflict(commit: SessionCommit, found: number): MarlingError {
+  return new MarlingError(
+    "revision_conflict",
+    `session ${commit.sessionId}: expected revision ${commit.expectedRevision}, found ${found}`,
+    { details: { expected: commit.expectedRevision, found } },
+  );
+}

@@ -1,0 +1,31 @@
+// Deleting a session takes its inputs, its journal and those of its commits that no fork reads. Its id stays.
+
+import type { SessionId } from "../../model/ids.ts";
+import { deleteCommits } from "./commit-rows.ts";
+import type { CommitParts } from "./commit-session.ts";
+import type { Connection } from "./connection.ts";
+import { deleteInputs } from "./inbox-rows.ts";
+import { findSession, insertSession, lastSharedRevision, sessionByNumber, setBase } from "./session-rows.ts";
+
+export function deleteSession(db: Connection, id: SessionId, { images, journal }: CommitParts): void {
+  const session = findSession(db, id) ?? insertSession(db, id, "deleted");
+  db.run("UPDATE sessions SET status = 'deleted', parent = NULL WHERE no = ?", session.no);
+  deleteInputs(db, session.no);
+  journal.deleteAll(session.no);
+  images.delete(session.no);
+  dropUnread(db, session.no);
+}
+
+/** Removes what nobody reads of a deleted session, and then of the deleted ones that it was a fork of. */
+function dropUnread(db: Connection, deleted: number): void {
+  let no: number | undefined = deleted;
+  while (no !== undefined) {
+    const session = sessionByNumber(db, no);
+    if (session?.status !== "deleted") return;
+    const shared = lastSharedRevision(db, no);
+    deleteCommits(db, session, shared ?? 0);
+    if (shared !== undefined) return;
+    setBase(db, no, undefined);
+    no = session.base?.no;
+  }
+}

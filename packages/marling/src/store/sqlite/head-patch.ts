@@ -1,0 +1,132 @@
+// Heads as differences: a commit stores what it changed of the head, whatever the history holds.
+//   HP1  folding the patches of a path, oldest first, gives the newest head.
+//   HP2  a patch holds the members that changed and, of lists, the items that changed.
+//   HP3  `turnIndex` is in every patch; `leaf` is left out when it is the last node of the commit; the parent is kept
+//        with the session, because a fork has none.
+
+import type { Json, JsonObject } from "../../model/json.ts";
+import type { SessionHead } from "../contract.ts";
+
+/** What a commit changed of the head. */
+export interface HeadPatch {
+  /** Members that are new or have another value. */
+  readonly set: JsonObject;
+  /** Lists by member: the length, then each item that is new or changed as `[index, value]`. */
+  readonly lists?: { readonly [member: string]: readonly Json[] };
+  /** Members that are no more. */
+  readonly gone?: readonly string[];
+}
+
+type Item = { readonly value: Json; readonly text: string };
+type Member = { readonly text: string } | { readonly items: readonly Item[] };
+
+/** A head with the texts of its members, to compare the next one with. */
+export type HeadImage = ReadonlyMap<string, Member>;
+
+const APART: readonly string[] = ["leaf", "parentSessionId", "turnIndex"];
+
+/** What `head` has that `before` has not, and the image to compare the next head with. */
+export function patchHead(
+  before: HeadImage | undefined,
+  head: SessionHead,
+  { lastNode }: { readonly lastNode: string | undefined },
+): { readonly patch: HeadPatch; readonly image: HeadImage } {
+  const set: { [member: string]: Json } = { turnIndex: head.turnIndex };
+  if (lastNode === undefined || head.leaf !== lastNode) set.leaf = head.leaf;
+  const lists: { [member: string]: readonly Json[] } = {};
+  const image = new Map<string, Member>();
+  for (const [name, value] of Object.entries(head as unknown as JsonObject)) {
+    if (APART.includes(name)) continue;
+    const member = imageOf(value, before?.get(name));
+    image.set(name, member);
+    if ("text" in member) {
+      if (!isSameText(member.text, before?.get(name))) set[name] = value;
+      continue;
+    }
+    const changes = changedItems(before?.get(name), member.items);
+    if (changes !== undefined) lists[name] = changes;
+  }
+  const gone = [...(before?.keys() ?? [])].filter((name) => !image.has(name));
+  const patch: HeadPatch = {
+    set,
+    ...(Object.keys(lists).length === 0 ? {} : { lists }),
+    ...(gone.length === 0 ? {} : { gone }),
+  };
+  return { patch, image };
+}
+
+/** The patch that a fork begins with: everything stays, but nothing was spent yet. */
+export function forkPatch(turnIndex: Json, leaf: Json): HeadPatch {
+  return { set: { turnIndex, leaf }, lists: { ledger: [0] } };
+}
+
+/** Frozen items that are the same object have the same text; others are compared by it. */
+function imageOf(value: Json, before: Member | undefined): Member {
+  if (!Array.isArray(value)) return { text: JSON.stringify(value) };
+  const known = before !== undefined && "items" in before ? before.items : [];
+  return {
+    items: value.map((item: Json, index) => {
+      const old = known[index];
+      if (old !== undefined && old.value === item && Object.isFrozen(item)) return old;
+      return { value: item, text: JSON.stringify(item) };
+    }),
+  };
+}
+
+function isSameText(text: string, before: Member | undefined): boolean {
+  return before !== undefined && "text" in before && before.text === text;
+}
+
+function changedItems(before: Member | undefined, items: readonly Item[]): readonly Json[] | undefined {
+  const known = before !== undefined && "items" in before ? before.items : undefined;
+  const changes: Json[] = [items.length];
+  items.forEach((item, index) => {
+    if (item !== known?.[index] && item.text !== known?.[index]?.text) changes.push([index, item.value]);
+  });
+  return known?.length === items.length && changes.length === 1 ? undefined : changes;
+}
+
+/** Puts patches together, oldest first. */
+export class HeadFold {
+  readonly #members = new Map<string, Json>();
+  readonly #lists = new Map<string, Json[]>();
+
+  add({ set, lists = {}, gone = [] }: HeadPatch, lastNode: string | undefined): void {
+    if (lastNode !== undefined) this.#members.set("leaf", lastNode);
+    for (const name of gone) {
+      this.#members.delete(name);
+      this.#lists.delete(name);
+    }
+    for (const [name, value] of Object.entries(set)) {
+      this.#members.set(name, value);
+      this.#lists.delete(name);
+    }
+    for (const [name, [length, ...changes]] of Object.entries(lists))
+      this.#change(name, Number(length), changes);
+  }
+
+  get leaf(): string | null {
+    const leaf = this.#members.get("leaf");
+    return typeof leaf === "string" ? leaf : null;
+  }
+
+  /** The head so far; the parent is added by whoever knows it. */
+  head(parentSessionId: string | null): SessionHead {
+    const members = {
+      ...Object.fromEntries(this.#members),
+      ...Object.fromEntries(this.#lists),
+      parentSessionId,
+    };
+    return members as unknown as SessionHead; // the members that `patchHead` took from a head
+  }
+
+  #change(name: string, length: number, changes: readonly Json[]): void {
+    const list = this.#lists.get(name) ?? [];
+    list.length = Math.min(list.length, length);
+    for (const change of changes) {
+      if (Array.isArray(change)) list[Number(change[0])] = change[1] as Json;
+    }
+    this.#members.delete(name);
+    this.#lists.set(name, list);
+  }
+}

@@ -1,0 +1,40 @@
+// Finds inputs and commits of a session by a name that says nothing of where they are. Names are kept as digests, so
+// that a long or odd one costs as little as any other.
+
+import { sha256Bytes } from "../../base/digest.ts";
+import type { Connection } from "./connection.ts";
+
+export type NameKind = "key" | "operation" | "turn";
+
+/** Where something is that has a name: in the inbox, or in a commit. */
+export type Place =
+  | { readonly kind: "inbox"; readonly sequence: number }
+  | { readonly kind: "commit"; readonly revision: number };
+
+export interface Name {
+  readonly kind: NameKind;
+  readonly name: string;
+}
+
+const DIGEST_BYTES = 16;
+
+export function findName(db: Connection, no: number, name: Name): Place | undefined {
+  const row = db.get("SELECT n FROM names WHERE session = ? AND digest = ?", no, digestOf(name));
+  if (row === undefined) return undefined;
+  const n = db.integer(row, "n");
+  return n < 0 ? { kind: "commit", revision: -n } : { kind: "inbox", sequence: n };
+}
+
+export function putName(db: Connection, no: number, name: Name, place: Place): void {
+  const n = place.kind === "inbox" ? place.sequence : -place.revision;
+  db.run("INSERT OR REPLACE INTO names (session, digest, n) VALUES (?, ?, ?)", no, digestOf(name), n);
+}
+
+export function deleteNames(db: Connection, no: number): void {
+  db.run("DELETE FROM names WHERE session = ?", no);
+}
+
+/** As JSON: text that is not well-formed keeps its identity. */
+function digestOf({ kind, name }: Name): Uint8Array {
+  return sha256Bytes(JSON.stringify([kind, name])).subarray(0, DIGEST_BYTES);
+}

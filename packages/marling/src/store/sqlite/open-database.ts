@@ -1,0 +1,157 @@
+// Opens a database file, or makes one.
+//   OD1  a file that is not ours, is damaged or is of a newer version is left as it is.
+//   OD2  the file is looked at under the owner's lock only: on POSIX, closing a handle of a file drops the locks that
+//        the same process has on it.
+//   OD3  a new file is made under another name and put in place when it is whole.
+//   OD4  a file of an older version is brought up to date in one transaction.
+
+import { chmodSync, closeSync, fsyncSync, openSync, renameSync, rmSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import { MarlingError } from "../../base/errors.ts";
+import { Connection } from "./connection.ts";
+import { databasePath, inspectFile } from "./database-file.ts";
+import type { SqliteDriver } from "./driver.ts";
+import { APPLICATION_ID, MIGRATIONS, VERSION } from "./migrations.ts";
+import { type OwnerLock, takeOwnerLock } from "./owner-lock.ts";
+import { damaged, sqliteFault } from "./sqlite-fault.ts";
+
+export interface OpenOptions {
+  readonly path: string;
+  readonly durability: "process" | "power";
+  readonly pageSize: number;
+}
+
+export interface OpenDatabase {
+  readonly db: Connection;
+  close(): void;
+}
+
+export const IN_MEMORY = ":memory:";
+
+/** The log is written back into the file when it has this size. */
+const LOG_BYTES = 4 * 1024 * 1024;
+/** How long SQLite itself waits for a lock; longer waiting must not block the process. */
+const BUSY_TIMEOUT_MS = 5;
+
+export function openDatabase(driver: SqliteDriver, options: OpenOptions): OpenDatabase {
+  if (options.path === IN_MEMORY) return openInMemory(driver, options);
+  const path = databasePath(options.path);
+  const lock = takeOwnerLock(driver, path);
+  try {
+    if (inspectFile(path) !== "ours") createFile(driver, path, options);
+    return openFile(driver, path, { lock, ...options });
+  } catch (thrown) {
+    const fault = sqliteFault(thrown, path);
+    if (fault.code === "store_foreign") lock.undo();
+    else lock.release();
+    throw fault;
+  }
+}
+
+function openInMemory(driver: SqliteDriver, options: OpenOptions): OpenDatabase {
+  const db = new Connection(new driver.DatabaseSync(IN_MEMORY), IN_MEMORY);
+  createTables(db, options);
+  db.exec("PRAGMA temp_store = MEMORY");
+  return { db, close: () => db.close() };
+}
+
+function openFile(
+  driver: SqliteDriver,
+  path: string,
+  options: OpenOptions & { readonly lock: OwnerLock },
+): OpenDatabase {
+  const db = new Connection(new driver.DatabaseSync(path), path);
+  try {
+    db.exec(
+      `PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON`,
+    );
+    migrate(db, versionOf(db));
+    configure(db, options.durability);
+  } catch (thrown) {
+    db.close();
+    throw thrown;
+  }
+  return { db, close: () => closeFile(db, options.lock) };
+}
+
+function closeFile(db: Connection, lock: OwnerLock): void {
+  try {
+    db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  } finally {
+    db.close();
+    lock.release();
+  }
+}
+
+function configure(db: Connection, durability: OpenOptions["durability"]): void {
+  const row = db.get("PRAGMA page_size");
+  const pageSize = row === undefined ? 4096 : db.integer(row, "page_size");
+  db.exec(`
+    PRAGMA journal_mode = WAL;
+    PRAGMA synchronous = ${durability === "power" ? "FULL" : "NORMAL"};
+    PRAGMA wal_autocheckpoint = ${Math.floor(LOG_BYTES / pageSize)};
+    PRAGMA temp_store = MEMORY;
+  `);
+}
+
+/** The version of a file; refuses one that this code does not know. */
+function versionOf(db: Connection): number {
+  const row = db.get("SELECT value FROM meta WHERE name = 'version'");
+  const version = row === undefined ? Number.NaN : Number(db.text(row, "value"));
+  if (!Number.isSafeInteger(version))
+    throw damaged(db.path, "expected the version of the store in table meta, found none");
+  if (version <= VERSION) return version;
+  throw new MarlingError(
+    "unsupported_version",
+    `store ${db.path}: expected at most version ${VERSION}, found ${version}: it was written by a newer marling`,
+    {
+      details: { path: db.path, version },
+    },
+  );
+}
+
+function migrate(db: Connection, version: number): void {
+  const steps = MIGRATIONS.filter((migration) => migration.version > version);
+  if (steps.length === 0) return;
+  db.exec("BEGIN IMMEDIATE");
+  try {
+    for (const { sql } of steps) db.exec(sql);
+    db.run("INSERT OR REPLACE INTO meta (name, value) VALUES ('version', ?)", String(VERSION));
+    db.exec("COMMIT");
+  } catch (thrown) {
+    db.exec("ROLLBACK");
+    throw thrown;
+  }
+}
+
+function createTables(db: Connection, { pageSize }: OpenOptions): void {
+  db.exec(`PRAGMA page_size = ${pageSize}; PRAGMA application_id = ${APPLICATION_ID}`);
+  migrate(db, 0);
+}
+
+/** Under the owner's lock, so that what lies under the other name is from a creation that was cut short. */
+function createFile(driver: SqliteDriver, path: string, options: OpenOptions): void {
+  const draft = `${path}-new`;
+  for (const file of [draft, `${draft}-journal`]) rmSync(file, { force: true });
+  const db = new Connection(new driver.DatabaseSync(draft), draft);
+  try {
+    createTables(db, options);
+  } finally {
+    db.close();
+  }
+  const existing = statSync(path, { throwIfNoEntry: false });
+  if (existing !== undefined) chmodSync(draft, existing.mode);
+  renameSync(draft, path);
+  syncFolder(dirname(path));
+}
+
+/** Makes the new name last. Folders cannot be opened everywhere; there the system takes care of it. */
+function syncFolder(folder: string): void {
+  if (process.platform === "win32") return;
+  const handle = openSync(folder, "r");
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}

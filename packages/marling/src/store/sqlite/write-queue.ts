@@ -1,0 +1,139 @@
+// Writes that arrive together share a transaction.
+//   WQ1  what arrives in one tick is one transaction; a caller hears of its write after COMMIT, never before.
+//   WQ2  a write that fails changes nothing and fails alone.
+//   WQ3  there is no await between BEGIN and COMMIT; while somebody else holds the file, waiting is asynchronous and
+//        bounded, and then everybody who waited gets `store_busy`.
+//   WQ4  after a failure the next write finds what was committed before it.
+
+import { setTimeout as delay, setImmediate as nextTick } from "node:timers/promises";
+import { type Deferred, deferred } from "../../base/deferred.ts";
+import type { Connection } from "./connection.ts";
+import { isBusy, sqliteFault } from "./sqlite-fault.ts";
+
+export interface WriteQueueOptions {
+  /** How long writes wait for somebody else's lock before they fail. */
+  readonly busyLimitMs: number;
+  /** Told when something that was written is undone: what was remembered of it is void. */
+  readonly onUndone: () => void;
+}
+
+interface Write {
+  readonly apply: () => unknown;
+  readonly settled: Deferred<unknown>;
+}
+
+type Outcome =
+  | { readonly kind: "done"; readonly value: unknown }
+  | { readonly kind: "failed"; readonly error: unknown };
+
+const RETRY_MS = 15;
+
+export class WriteQueue {
+  readonly #db: Connection;
+  readonly #options: WriteQueueOptions;
+  #waiting: Write[] = [];
+  #draining: Promise<void> | undefined;
+
+  constructor(db: Connection, options: WriteQueueOptions) {
+    this.#db = db;
+    this.#options = options;
+  }
+
+  /** Runs `apply` in a transaction with whatever else is asked for in this tick. */
+  async write<T>(apply: () => T): Promise<T> {
+    const settled = deferred<unknown>();
+    this.#waiting.push({ apply, settled });
+    this.#draining ??= this.#drain();
+    return (await settled.promise) as T; // what `apply` returned
+  }
+
+  /** Resolves when everything that was asked for is settled. */
+  async idle(): Promise<void> {
+    await this.#draining;
+  }
+
+  async #drain(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      await nextTick();
+      const writes = this.#waiting;
+      this.#waiting = [];
+      const outcomes = await this.#commit(writes);
+      for (const [index, { settled }] of writes.entries()) settle(settled, outcomes[index]);
+    }
+    this.#draining = undefined;
+  }
+
+  /** Commits the writes together; when the transaction as a whole fails, each by itself. */
+  async #commit(writes: readonly Write[]): Promise<readonly (Outcome | undefined)[]> {
+    try {
+      return await this.#whenFree(() => this.#transaction(writes));
+    } catch (thrown) {
+      if (writes.length === 1 || isBusy(thrown)) return writes.map(() => failed(this.#fault(thrown)));
+      const outcomes: (Outcome | undefined)[] = [];
+      for (const write of writes) outcomes.push(...(await this.#commit([write])));
+      return outcomes;
+    }
+  }
+
+  async #whenFree<T>(attempt: () => T): Promise<T> {
+    const deadline = performance.now() + this.#options.busyLimitMs;
+    for (;;) {
+      try {
+        return attempt();
+      } catch (thrown) {
+        if (!isBusy(thrown) || performance.now() >= deadline) throw thrown;
+      }
+      await delay(RETRY_MS);
+    }
+  }
+
+  #transaction(writes: readonly Write[]): readonly Outcome[] {
+    this.#db.exec("BEGIN IMMEDIATE");
+    try {
+      const outcomes = writes.map((write) => this.#member(write, writes.length > 1));
+      if (outcomes.some(({ kind }) => kind === "done")) this.#db.exec("COMMIT");
+      else this.#rollBack();
+      return outcomes;
+    } catch (thrown) {
+      this.#rollBack();
+      throw thrown;
+    }
+  }
+
+  /** One write. In company it has a savepoint; losing that means that SQLite gave up the whole transaction. */
+  #member({ apply }: Write, hasCompany: boolean): Outcome {
+    if (hasCompany) this.#db.exec("SAVEPOINT member");
+    try {
+      const value = apply();
+      if (hasCompany) this.#db.exec("RELEASE member");
+      return { kind: "done", value };
+    } catch (thrown) {
+      if (isBusy(thrown)) throw thrown;
+      this.#options.onUndone();
+      if (hasCompany) this.#db.exec("ROLLBACK TO member; RELEASE member");
+      return failed(this.#fault(thrown));
+    }
+  }
+
+  #rollBack(): void {
+    this.#options.onUndone();
+    try {
+      this.#db.exec("ROLLBACK");
+    } catch {
+      // There is no transaction left to end: SQLite ended it with the error that brought us here.
+    }
+  }
+
+  #fault(thrown: unknown): unknown {
+    return sqliteFault(thrown, this.#db.path);
+  }
+}
+
+function failed(error: unknown): Outcome {
+  return { kind: "failed", error };
+}
+
+function settle({ resolve, reject }: Deferred<unknown>, outcome: Outcome | undefined): void {
+  if (outcome?.kind === "done") resolve(outcome.value);
+  else reject(outcome?.error);
+}

@@ -1,0 +1,58 @@
+// A plugin that lets tests create sessions from sessions, as plugins do.
+
+import type { Plugin, Session } from "marling";
+import type { SessionCreateRequest } from "../../src/plugin/session-create.ts";
+import { plugin, type Stage } from "./tools-support.ts";
+
+/** A plugin whose commands create and close sessions. */
+export const family: Plugin = plugin("family", (ctx) => {
+  const count = ctx.durable({ version: 1, initial: () => 0 });
+  return {
+    turn: {
+      before: () => {
+        count.update((n) => n + 1);
+        return undefined;
+      },
+    },
+    operations: {
+      commands: {
+        "family.create": {
+          session: "required",
+          handler: (command, request) =>
+            command.sessionLifecycle.createSession(request as SessionCreateRequest),
+        },
+        "family.close": {
+          session: "required",
+          handler: (command, id) => command.sessionLifecycle.closeSession(id as string),
+        },
+        "family.read": {
+          session: "required",
+          handler: async (command, id) => (await command.sessions.snapshotSession(id as string)).sessionId,
+        },
+      },
+      queries: {
+        "family.who": {
+          session: "required",
+          handler: () => ({
+            isRoot: ctx.isRoot,
+            parent: ctx.parentSessionId ?? null,
+            subagent: (ctx.subagent ?? null) as never,
+            hidden: ctx.toolAccess.hiddenTools,
+            tools: ctx.toolAccess.tools,
+          }),
+        },
+        "family.count": { session: "required", handler: () => count.get() },
+      },
+    },
+  };
+});
+
+/** Creates a session from another and opens it. */
+export async function create(
+  { runtime }: Pick<Stage, "runtime">,
+  from: Session,
+  request: SessionCreateRequest,
+): Promise<Session> {
+  const { output } = await from.command("family.create", request);
+  return runtime.session((output as { readonly sessionId: string }).sessionId);
+}

@@ -1,0 +1,166 @@
+// Folders, drivers and child processes for the tests of the SQLite store.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "vite";
+import { onTestFinished } from "vitest";
+import { MarlingError } from "../../src/base/errors.ts";
+import {
+  loadDriver,
+  type SqliteDatabase,
+  type SqliteDriver,
+  type SqliteStatement,
+  type SqlRow,
+} from "../../src/store/sqlite/driver.ts";
+
+/** A folder that is gone after the test. */
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "marling-sqlite-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** Runs SQL on a file that no store has open. */
+export async function query(path: string, sql: string): Promise<readonly SqlRow[]> {
+  const { DatabaseSync } = await loadDriver();
+  const database = new DatabaseSync(path);
+  try {
+    const rows = database.prepare(sql).all();
+    database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    return rows;
+  } finally {
+    database.close();
+  }
+}
+
+export function bytesOf(path: string): string {
+  return readFileSync(path).toString("hex");
+}
+
+/** The code and the message of a refusal. */
+export async function refusal(
+  promise: Promise<unknown>,
+): Promise<{ readonly code: string; readonly message: string }> {
+  try {
+    await promise;
+  } catch (thrown) {
+    if (!MarlingError.is(thrown)) throw thrown;
+    return { code: thrown.code, message: thrown.message };
+  }
+  throw new Error("expected a refusal, found none");
+}
+
+export interface Tap {
+  /** Told of every SQL text before it runs, with its values; what it throws is thrown in its place. */
+  before?: (sql: string, values: readonly unknown[], database: SqliteDatabase) => void;
+}
+
+/** The real driver with a tap on what it is asked to do. */
+export async function tappedDriver(tap: Tap): Promise<SqliteDriver> {
+  const { DatabaseSync } = await loadDriver();
+  class Tapped implements SqliteDatabase {
+    readonly #database: SqliteDatabase;
+
+    constructor(path: string) {
+      this.#database = new DatabaseSync(path);
+    }
+
+    exec(sql: string): void {
+      tap.before?.(sql, [], this.#database);
+      this.#database.exec(sql);
+    }
+
+    prepare(sql: string): SqliteStatement {
+      const statement = this.#database.prepare(sql);
+      const database = this.#database;
+      return {
+        run: (...values) => {
+          tap.before?.(sql, values, database);
+          return statement.run(...values);
+        },
+        get: (...values) => statement.get(...values),
+        all: (...values) => statement.all(...values),
+      };
+    }
+
+    close(): void {
+      this.#database.close();
+    }
+  }
+  return { DatabaseSync: Tapped };
+}
+
+/** An error as SQLite's driver throws it. */
+export function sqliteError(errcode: number, message: string): Error {
+  return Object.assign(new Error(message), { code: "ERR_SQLITE_ERROR", errcode });
+}
+
+const root = fileURLToPath(new URL("../../../../", import.meta.url));
+
+/** Compiles `sqlite-child.ts` for plain Node, below node_modules, where packages are found. Returns the file. */
+export async function buildChild(): Promise<{ readonly file: string; remove(): void }> {
+  const folder = mkdtempSync(join(root, "node_modules", ".marling-child-"));
+  await build({
+    configFile: false,
+    root,
+    logLevel: "silent",
+    build: {
+      ssr: fileURLToPath(new URL("sqlite-child.ts", import.meta.url)),
+      outDir: folder,
+      emptyOutDir: false,
+      minify: false,
+      rolldownOptions: { output: { entryFileNames: "child.mjs" } },
+    },
+  });
+  return { file: join(folder, "child.mjs"), remove: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+export interface Child {
+  /** Lines that the child has printed. */
+  readonly lines: readonly string[];
+  /** Resolves when the child has printed this many lines; rejects when it ends before. */
+  printed(count: number): Promise<void>;
+  /** Ends the child as a crash does, and waits for its end. */
+  kill(): Promise<void>;
+}
+
+export function startChild(file: string, ...args: readonly string[]): Child {
+  const child = spawn(process.execPath, [file, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  const lines: string[] = [];
+  const waiting = new Set<() => void>();
+  const notify = (): void => {
+    for (const check of waiting) check();
+  };
+  let text = "";
+  child.stdout.on("data", (chunk: Buffer) => {
+    const parts = (text + chunk.toString()).split("\n");
+    text = parts.pop() ?? "";
+    lines.push(...parts);
+    notify();
+  });
+  const errors: string[] = [];
+  child.stderr.on("data", (chunk: Buffer) => errors.push(chunk.toString()));
+  const ended = new Promise<void>((resolve) => child.on("close", () => resolve()));
+  child.on("close", notify);
+  onTestFinished(() => end(child, ended));
+  const printed = (count: number): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const check = (): void => {
+        if (lines.length >= count) resolve();
+        else if (child.exitCode !== null) reject(new Error(`the child ended: ${errors.join("")}`));
+        else return;
+        waiting.delete(check);
+      };
+      waiting.add(check);
+      check();
+    });
+  return { lines, printed, kill: () => end(child, ended) };
+}
+
+async function end(child: ChildProcess, ended: Promise<void>): Promise<void> {
+  if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL");
+  await ended;
+}

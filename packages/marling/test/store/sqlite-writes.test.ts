@@ -1,0 +1,244 @@
+// How writes share transactions, and what becomes of them when SQLite fails.
+
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { Store } from "../../src/store/contract.ts";
+import { loadDriver, type SqliteDatabase } from "../../src/store/sqlite/driver.ts";
+import { openSqliteStore, type SqliteInternals } from "../../src/store/sqlite/sqlite-store.ts";
+import {
+  A,
+  B,
+  commitOf,
+  id,
+  inputOf,
+  journalOf,
+  observe,
+  record,
+  turn,
+} from "../../src/testing/conformance/store-case.ts";
+import { query, refusal, sqliteError, type Tap, tappedDriver, temporaryFolder } from "./sqlite-support.ts";
+
+async function tappedStore(
+  internals: SqliteInternals = {},
+): Promise<{ store: Store; tap: Tap; path: string }> {
+  const tap: Tap = {};
+  const path = join(temporaryFolder(), "store.db");
+  const store = openSqliteStore({ path }, { ...internals, loadDriver: () => tappedDriver(tap) });
+  await store.commit(commitOf(id("first"), 0));
+  return { store, tap, path };
+}
+
+function countCommits(tap: Tap): () => number {
+  let commits = 0;
+  tap.before = (sql) => {
+    if (sql === "COMMIT") commits += 1;
+  };
+  return () => commits;
+}
+
+test("[SL4] writes of one tick share one transaction", async () => {
+  const { store, tap } = await tappedStore();
+  const commits = countCommits(tap);
+  await Promise.all([
+    store.admit(inputOf(A, "one")),
+    store.commit(commitOf(B, 0)),
+    journalOf(store).append([record("k", "done")]),
+    store.blobs.put(Uint8Array.of(1)),
+    store.delete(id("c")),
+    ...Array.from({ length: 50 }, (_, index) => store.commit(commitOf(id(`s${index}`), 0))),
+  ]);
+  expect(commits()).toBe(1);
+  await store.admit(inputOf(A, "two"));
+  await store.admit(inputOf(A, "three"));
+  expect(commits()).toBe(3);
+  await store.close();
+});
+
+test("[SL4] a tick whose writes are all refused commits nothing", async () => {
+  const { store, tap } = await tappedStore();
+  const commits = countCommits(tap);
+  const refused = [store.commit(commitOf(A, 4)), store.commit(commitOf(B, 5))].map(refusal);
+  expect(await Promise.all(refused)).toMatchObject([
+    { code: "revision_conflict" },
+    { code: "revision_conflict" },
+  ]);
+  expect(commits()).toBe(0);
+  await store.close();
+});
+
+test("[SL4] a caller hears of its write after the transaction, not before", async () => {
+  const { store, tap } = await tappedStore();
+  const order: string[] = [];
+  tap.before = (sql) => {
+    if (sql === "COMMIT") order.push("commit");
+  };
+  const writes = ["one", "two"].map((text) => store.admit(inputOf(A, text)).then(() => order.push(text)));
+  await Promise.all(writes);
+  expect(order).toEqual(["commit", "one", "two"]);
+  await store.close();
+});
+
+/** Makes SQLite fail for inputs that contain a word. */
+function failFor(tap: Tap, word: string, fail: (database: SqliteDatabase) => never): void {
+  tap.before = (sql, values, database) => {
+    const isInput = sql.startsWith("INSERT INTO inbox");
+    if (isInput && values.some((value) => typeof value === "string" && value.includes(word))) fail(database);
+  };
+}
+
+test.each([
+  ["fails one statement", (_database: SqliteDatabase) => undefined],
+  ["gives up the whole transaction", (database: SqliteDatabase) => database.exec("ROLLBACK")],
+])("[SL4] the others of the tick succeed when SQLite %s", async (_name, before) => {
+  const { store, tap } = await tappedStore();
+  failFor(tap, "poison", (database) => {
+    before(database);
+    throw sqliteError(778, "disk I/O error");
+  });
+  const settled = await Promise.allSettled([
+    store.commit(commitOf(A, 0, { ids: ["n1"] })),
+    store.commit(commitOf(A, 1, { ids: ["n2"], enqueues: [inputOf(B, "poison")] })),
+    store.commit(commitOf(A, 1, { operation: "other", ids: ["n3"] })),
+    store.admit(inputOf(B, "fine")),
+  ]);
+  expect(settled.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled", "fulfilled"]);
+  expect(settled[1]).toMatchObject({
+    reason: { code: "io_failed", message: expect.stringContaining("disk I/O error") },
+  });
+  expect((await store.load(A))?.nodes.map((item) => item.id)).toEqual(["n1", "n3"]);
+  expect((await store.pending(B)).map(({ submitted }) => submitted)).toEqual([{ text: "fine" }]);
+  await store.close();
+});
+
+test("[SL4] what was remembered of a write that was undone is forgotten", async () => {
+  const { store, tap, path } = await tappedStore();
+  const journal = journalOf(store);
+  await store.commit(commitOf(A, 0, { ids: ["n1"], head: { ...commitOf(A, 0).head, operations: 1 } }));
+  failFor(tap, "poison", () => {
+    throw sqliteError(778, "disk I/O error");
+  });
+  const bad = {
+    ...commitOf(A, 1, { ids: ["bad"], enqueues: [inputOf(B, "poison")], forgets: [turn("t1")] }),
+  };
+  await journal.append([record("k", "done", { outcome: 1 })]);
+  await refusal(store.commit({ ...bad, head: { ...bad.head, operations: 2, frames: [{ id: "bad" }] } }));
+  await journal.append([record("k", "done", { outcome: 2 })]);
+  const good = commitOf(A, 1, { ids: ["n2"] });
+  await store.commit({ ...good, head: { ...good.head, operations: 2 } });
+  const seen = await observe(store, A);
+  await store.close();
+  const again = openSqliteStore({ path }, {});
+  expect(await observe(again, A)).toEqual(seen);
+  expect((await again.load(A))?.head).toMatchObject({
+    operations: 2,
+    leaf: "n2",
+    frames: [{ id: "frame-1" }],
+  });
+  expect(await again.journal?.read(A, turn("t1"))).toMatchObject([{ outcome: 1 }]);
+  await again.close();
+});
+
+test("[SL6] a full disk is `io_failed`, and the store goes on with what was committed", async () => {
+  const { store, tap } = await tappedStore();
+  await store.commit(commitOf(A, 0, { ids: ["n1"] }));
+  let limit = "PRAGMA max_page_count = 60";
+  tap.before = (sql, _values, database) => {
+    if (sql === "BEGIN IMMEDIATE") database.exec(limit);
+  };
+  const large = [{ id: "n2", text: "x".repeat(100_000) }];
+  const settled = await Promise.allSettled([
+    store.commit(commitOf(A, 1, { nodes: large })),
+    store.commit(commitOf(B, 0, { ids: ["b1"] })),
+  ]);
+  expect(settled).toMatchObject([
+    { status: "rejected", reason: { code: "io_failed", message: expect.stringContaining("full") } },
+    { status: "fulfilled" },
+  ]);
+  expect((await store.load(A))?.revision).toBe(1);
+  limit = "PRAGMA max_page_count = 100000";
+  expect((await store.commit(commitOf(A, 1, { nodes: large }))).revision).toBe(2);
+  await store.close();
+});
+
+test("[SL6] a transaction that cannot be ended is undone, and its writes are tried one by one", async () => {
+  const { store, tap } = await tappedStore();
+  let failures = 1;
+  tap.before = (sql) => {
+    if (sql !== "COMMIT" || failures === 0) return;
+    failures -= 1;
+    throw sqliteError(266, "disk I/O error");
+  };
+  const results = await Promise.all([store.commit(commitOf(A, 0)), store.commit(commitOf(B, 0))]);
+  expect(results.map(({ revision }) => revision)).toEqual([1, 1]);
+  failures = 1;
+  expect(await refusal(store.commit(commitOf(A, 1)))).toMatchObject({ code: "io_failed" });
+  expect((await store.commit(commitOf(A, 1))).revision).toBe(2);
+  await store.close();
+});
+
+/** Somebody else who holds the file for writing. */
+async function holdFile(path: string): Promise<() => void> {
+  const { DatabaseSync } = await loadDriver();
+  const database = new DatabaseSync(path);
+  database.exec("BEGIN IMMEDIATE");
+  return () => database.close();
+}
+
+test("[SL7] writes wait without blocking while somebody else holds the file", async () => {
+  const { store, path } = await tappedStore();
+  const release = await holdFile(path);
+  let isSettled = false;
+  const write = store.commit(commitOf(A, 0)).then(() => {
+    isSettled = true;
+  });
+  let ticks = 0;
+  const timer = setInterval(() => {
+    ticks += 1;
+    if (ticks === 5) release();
+  }, 5);
+  expect((await store.load(id("first")))?.revision).toBe(1);
+  await write;
+  clearInterval(timer);
+  expect(ticks).toBeGreaterThanOrEqual(5);
+  expect(isSettled).toBe(true);
+  await store.close();
+});
+
+test("[SL7] writes fail with `store_busy` when the file stays held, and the next ones are fine", async () => {
+  const { store, path } = await tappedStore({ busyLimitMs: 30 });
+  const release = await holdFile(path);
+  const refused = await Promise.all(
+    [store.commit(commitOf(A, 0)), store.admit(inputOf(B, "x"))].map(refusal),
+  );
+  expect(refused).toMatchObject([{ code: "store_busy" }, { code: "store_busy" }]);
+  release();
+  expect((await store.commit(commitOf(A, 0))).revision).toBe(1);
+  await store.close();
+});
+
+test("[SL1] durability decides whether the log is synced", async () => {
+  const levels: number[] = [];
+  for (const durability of ["process", "power"] as const) {
+    const tap: Tap = {};
+    const store = openSqliteStore(
+      { path: join(temporaryFolder(), "s.db"), durability },
+      { loadDriver: () => tappedDriver(tap) },
+    );
+    await store.list({});
+    tap.before = (sql, _values, database) => {
+      if (sql === "BEGIN IMMEDIATE")
+        levels.push(Number(database.prepare("PRAGMA synchronous").get()?.synchronous));
+    };
+    await store.commit(commitOf(A, 0));
+    await store.close();
+  }
+  expect(levels).toEqual([1, 2]);
+});
+
+test("[SL1] a store that is closed leaves everything in one file", async () => {
+  const { store, path } = await tappedStore();
+  await store.commit(commitOf(A, 0, { ids: ["n1"] }));
+  await store.close();
+  expect(await query(path, "SELECT count(*) AS n FROM commits")).toEqual([{ n: 2 }]);
+  expect(await query(path, "PRAGMA journal_mode")).toEqual([{ journal_mode: "wal" }]);
+});
