@@ -52,8 +52,8 @@ function headOf(turn, leaf) {
 }
 
 function nodesOf(turn, row, text) {
-  const at = (ordinal) => `n_${SESSION}/${row.turnId}/${ordinal}`;
-  const parent = turn === 1 ? `n_${SESSION}//0` : `n_${SESSION}/${SESSION}:turn:${turn - 1}/1`;
+  const at = (ordinal) => `n_${SESSION}/turn:${row.turnId}/${ordinal}`;
+  const parent = turn === 1 ? `n_${SESSION}//0` : `n_${SESSION}/turn:${SESSION}:turn:${turn - 1}/1`;
   const frameId = `${SESSION}:frame:initial`;
   const user = {
     id: `m_${row.inputId}`,
@@ -108,7 +108,7 @@ async function runTurn(store, turn, { journal }) {
   await store.commit({
     sessionId: SESSION,
     expectedRevision: turn - 1,
-    operation: row.turnId,
+    operation: `turn:${row.turnId}`,
     once: true,
     head: headOf(turn, nodes[1].id),
     nodes,

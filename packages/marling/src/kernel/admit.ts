@@ -17,6 +17,7 @@ export interface AdmitOptions {
   readonly key?: string | undefined;
   readonly pluginInputs?: Readonly<Record<string, unknown>> | undefined;
   readonly extension?: unknown;
+  readonly outputSchema?: JsonObject | undefined;
 }
 
 export interface Admitted {
@@ -38,7 +39,8 @@ export async function admit(session: ResidentSession, submitted: unknown, option
   const known = session.plugins.hasInputHooks ? await store.find(wanted) : undefined;
   if (known !== undefined) return { status: "duplicate", row: known };
   const input = await acceptInput(session, asSubmitted);
-  return store.admit({ ...wanted, input: { input: input as unknown as Json, ...stored } });
+  const schema = options.outputSchema === undefined ? {} : { outputSchema: options.outputSchema };
+  return store.admit({ ...wanted, input: { input: input as unknown as Json, ...stored, ...schema } });
 }
 
 /** Reads what a caller gave as input; a string is short for its text. */

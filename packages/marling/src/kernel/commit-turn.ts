@@ -11,6 +11,7 @@ import { appendRecords, type Change, type Committed, commitChange } from "./comm
 import { assistantText, type FinalizedTurn } from "./finalize.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import type { AcceptedTurn } from "./run-turn.ts";
+import { encodeProgress } from "./turn-progress.ts";
 import { faultIssue, faultOutcome, toFault } from "./turn-fault.ts";
 import type { TurnRun } from "./turn-run.ts";
 
@@ -57,7 +58,11 @@ export async function commitTurn(turn: TurnRun, end: TurnEnd): Promise<Committed
 async function commitPart(turn: TurnRun, { finalized, accepted, switches }: TurnEnd): Promise<CommittedTurn> {
   const { outcome, records } = finalized;
   if (outcome.kind === "switch_frame" && switches < MAX_FRAME_SWITCHES) {
-    const committed = await commitRecords(turn, records, { open: outcome });
+    const progress = encodeProgress({ task: outcome.task, switches: switches + 1, log: turn.log });
+    const committed = await commitRecords(turn, records, {
+      open: outcome,
+      advances: { inputId: accepted.inputId, progress },
+    });
     turn.control.unseal();
     return { kind: "switched", task: outcome.task, revision: committed.revision, frame: committed.frame };
   }
@@ -80,12 +85,13 @@ async function commitPart(turn: TurnRun, { finalized, accepted, switches }: Turn
 interface CommitOptions {
   readonly open?: SwitchOutcome;
   readonly settles?: Change["settles"];
+  readonly advances?: Change["advances"];
 }
 
 async function commitRecords(
   turn: TurnRun,
   records: readonly TurnRecord[],
-  { open, settles }: CommitOptions,
+  { open, settles, advances }: CommitOptions,
 ): Promise<Committed & { readonly frame: OpenedFrame | undefined }> {
   const { session } = turn;
   const previousFrameId = session.frameId;
@@ -95,8 +101,11 @@ async function commitRecords(
     change: (graph) => changeGraph(turn, graph, { records, open }),
     usage: ledgerEntries(session, partCalls(turn)),
     lastPromptUsage: promptUsage(partCalls(turn)),
+    forgets: [turn.turnId],
     ...(settles === undefined ? {} : { settles }),
+    ...(advances === undefined ? {} : { advances }),
   });
+  session.parts.effects.forget?.({ sessionId: session.id, turnId: turn.turnId });
   turn.log.issues.push(...committed.issues);
   const { frameId } = session;
   const reason = open === undefined ? "compaction" : "switch";

@@ -35,6 +35,8 @@ export interface Change {
   /** Made when everything else is known: the revision, and what went wrong on the way. */
   settles?(revision: number, issues: readonly TurnIssue[]): SessionCommit["settles"];
   readonly enqueues?: SessionCommit["enqueues"];
+  readonly advances?: SessionCommit["advances"];
+  readonly forgets?: SessionCommit["forgets"];
 }
 
 export interface Committed extends CommitResult {
@@ -95,6 +97,8 @@ async function commitNow(session: ResidentSession, change: Change): Promise<Comm
     components: { ...components, ...execution.components },
     ...(settles === undefined ? {} : { settles }),
     ...(change.enqueues === undefined ? {} : { enqueues: change.enqueues }),
+    ...(change.advances === undefined ? {} : { advances: change.advances }),
+    ...(change.forgets === undefined ? {} : { forgets: change.forgets }),
   };
   const result = await session.parts.store.commit(commit).catch((thrown: unknown) => {
     throw storeFault(thrown, session.id);

@@ -3,6 +3,7 @@
 import { hostname } from "node:os";
 import { systemClock } from "../base/clock.ts";
 import { inlineEffects } from "../effects/inline.ts";
+import { journalEffects } from "../effects/journal.ts";
 import type { Plugin } from "../plugin/plugin.ts";
 import { createPluginHost } from "../plugin/plugin-host.ts";
 import { definePlugin } from "../plugin/define-plugin.ts";
@@ -19,10 +20,11 @@ const DEFAULT_TOOL_CONCURRENCY = 16;
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
   checkRuntimeOptions(options);
   const clock = options.clock ?? systemClock;
+  const store = options.store ?? memoryStore();
   const plugins = [...hostTools(options), ...(options.plugins ?? [])];
   return new Runtime({
-    store: options.store ?? memoryStore(),
-    effects: options.effects ?? inlineEffects(),
+    store,
+    effects: options.effects ?? (store.journal === undefined ? inlineEffects() : journalEffects(store.journal)),
     clock,
     trace: options.trace,
     models: bindModels(options),

@@ -16,6 +16,7 @@ import type { TurnControl } from "./turn-control.ts";
 import type { TurnEvents } from "./turn-events.ts";
 import { validateExtension } from "./turn-extension.ts";
 import { faultIssue, faultOutcome, toFault } from "./turn-fault.ts";
+import type { TurnProgress } from "./turn-progress.ts";
 import type { TurnLog, TurnRun } from "./turn-run.ts";
 
 /** An input that was accepted, and everything its turn needs. */
@@ -28,6 +29,8 @@ export interface AcceptedTurn {
   readonly outputSchema: JsonObject | undefined;
   readonly control: TurnControl;
   readonly events: TurnEvents;
+  /** Where it goes on from, when an earlier run has committed a part of it. */
+  readonly progress: TurnProgress | undefined;
 }
 
 /** One part of a turn: from an input, or from the task of a frame switch. */
@@ -39,9 +42,10 @@ interface TurnPart {
 }
 
 export async function runTurn(session: ResidentSession, accepted: AcceptedTurn): Promise<TurnReport> {
-  const log: TurnLog = { issues: [], toolCalls: [], modelCalls: [] };
+  const { progress } = accepted;
+  const log: TurnLog = progress?.log ?? { issues: [], toolCalls: [], modelCalls: [] };
   accepted.events.emit({ kind: "turn_started", turnId: accepted.turnId });
-  let part: TurnPart = { turnId: accepted.turnId, scope: accepted.message.id, message: accepted.message, switches: 0 };
+  let part = progress === undefined ? firstPart(accepted) : nextPart(accepted, progress);
   for (;;) {
     const turn = startPart(session, { accepted, part, log });
     const finalized = await runPhases(turn);
@@ -50,6 +54,10 @@ export async function runTurn(session: ResidentSession, accepted: AcceptedTurn):
     if (committed.kind === "ended") return { ...committed.report, issues: [...log.issues] };
     part = nextPart(accepted, { task: committed.task, switches: part.switches + 1 });
   }
+}
+
+function firstPart({ turnId, message }: AcceptedTurn): TurnPart {
+  return { turnId, scope: message.id, message, switches: 0 };
 }
 
 function startPart(session: ResidentSession, { accepted, part, log }: { readonly accepted: AcceptedTurn; readonly part: TurnPart; readonly log: TurnLog }): TurnRun {

@@ -8,7 +8,7 @@ import type { PluginHost } from "../plugin/plugin-host.ts";
 import type { SessionCreateRequest, SessionCreated } from "../plugin/session-create.ts";
 import type { SessionAuthority } from "../session/frame.ts";
 import { currentFrame } from "../session/graph.ts";
-import type { SessionFilter, SessionPage } from "../store/contract.ts";
+import type { InboxRow, SessionFilter, SessionPage } from "../store/contract.ts";
 import { configureSession } from "./configure.ts";
 import { createSession } from "./create-session.ts";
 import { openSession } from "./open-session.ts";
@@ -17,7 +17,7 @@ import type { ResidentSession } from "./resident-session.ts";
 import { reachable } from "./services.ts";
 import { decodeState } from "./session-state.ts";
 import { Session } from "./session.ts";
-import { TurnQueue } from "./turn-queue.ts";
+import { type QueuedTurn, TurnQueue } from "./turn-queue.ts";
 import type { ResolveStatus, Waits } from "./waits.ts";
 
 export interface SessionOptions {
@@ -48,6 +48,8 @@ export interface SessionAdmin {
 interface Open {
   readonly resident: ResidentSession;
   readonly queue: TurnQueue;
+  /** Turns that an earlier process accepted and did not finish. */
+  readonly recovered: readonly QueuedTurn[];
   readonly handle: Session;
 }
 
@@ -101,6 +103,19 @@ export class Runtime implements AsyncDisposable {
     return handle;
   }
 
+  /**
+   * Finishes turns that were accepted and not finished, in whichever sessions they are. Resolves when each is committed;
+   * joins what the opening of a session has begun.
+   */
+  async recover(): Promise<{ readonly resumed: readonly { readonly sessionId: string; readonly turnId: string }[] }> {
+    this.#refuseClosed();
+    if (this.#parts.store.journal !== undefined) for (const id of await this.#parts.store.unsettled()) await this.session(id);
+    const open = await Promise.all(this.#open.values());
+    const turns = open.flatMap(({ recovered }) => recovered);
+    await Promise.all(turns.map(({ done }) => done.promise));
+    return { resumed: turns.map(({ row }) => ({ sessionId: row.sessionId, turnId: row.turnId })) };
+  }
+
   /** Completes a tool call that waits. */
   async resolve(waitKey: string, value: { readonly ok: unknown } | { readonly error: { readonly code: string; readonly message: string } }): Promise<ResolveStatus> {
     return this.#waits.resolve(waitKey, value);
@@ -125,9 +140,10 @@ export class Runtime implements AsyncDisposable {
 
   /** Registers an opening at once, so that two callers of one id get one session. */
   #track(id: SessionId, open: () => Promise<{ readonly session: ResidentSession; readonly inputs: number }>): Promise<Open> {
-    const opening = open().then(({ session, inputs }) => {
+    const opening = open().then(async ({ session, inputs }) => {
       const queue = new TurnQueue(session, inputs);
-      const entry: { -readonly [K in keyof Open]: Open[K] } = { resident: session, queue, handle: undefined as never };
+      const recovered = queue.enqueue(await this.#unfinished(id));
+      const entry: { -readonly [K in keyof Open]: Open[K] } = { resident: session, queue, recovered, handle: undefined as never };
       entry.handle = new Session(session, { queue, close: () => this.#release(entry) });
       this.#resident.set(id, session);
       return entry;
@@ -135,6 +151,12 @@ export class Runtime implements AsyncDisposable {
     this.#open.set(id, opening);
     opening.catch(() => this.#open.delete(id));
     return opening;
+  }
+
+  /** Inputs without a committed turn. Without a journal nothing outlives the process that accepted them. */
+  async #unfinished(id: SessionId): Promise<readonly InboxRow[]> {
+    const { store } = this.#parts;
+    return store.journal === undefined ? [] : store.pending(id);
   }
 
   #reserve(id: string): (() => void) | undefined {

@@ -17,7 +17,7 @@ import {
   toolCancelled,
   toolFailure,
 } from "../model/tool-output.ts";
-import type { ExecutableCall, NestedCall, NestedReply, ToolContext } from "../tool/contract.ts";
+import type { ExecutableCall, NestedCall, NestedReply, ToolContext, ToolManifest } from "../tool/contract.ts";
 import { maxAttemptsOf, runAttempts, toolIdempotencyKey } from "../tool/dispatch.ts";
 import { failureFromThrown } from "../tool/output.ts";
 import { afterCall } from "./after-call.ts";
@@ -26,7 +26,7 @@ import { awaitCompletion, completionName } from "./completion.ts";
 import type { DispatchCall } from "./dispatch.ts";
 import { nestedCalls } from "./nested-calls.ts";
 import type { ReadyCall } from "./prepare-call.ts";
-import { performEffect, type TurnRun } from "./turn-run.ts";
+import { type EffectOf, performEffect, type TurnRun } from "./turn-run.ts";
 
 export interface CallOptions {
   readonly round: number;
@@ -91,13 +91,27 @@ export async function runCall(turn: TurnRun, ready: ReadyCall, options: CallOpti
 async function attempt(run: CallRun, number: number): Promise<ToolOutput | PendingResult> {
   const { turn, ready, options } = run;
   const { manifest, call } = ready;
-  const effect = { key: `${options.round}.tool.${call.callId}.${number}`, kind: "tool_attempt" } as const;
+  const effect: EffectOf<Attempted> = {
+    key: `${options.round}.tool.${call.callId}.${number}`,
+    kind: "tool_attempt",
+    ...(isRepeatable(manifest) ? {} : { cut: () => unknownOutcome(call.name) }),
+  };
   const attempted =
     manifest.isOrchestrating === true
       ? await orchestrate(run, number)
       : await performEffect(turn, effect, (scope) => performAttempt(startAttempt(run, scope, number)));
   run.durationMs += attempted.durationMs;
   return "pending" in attempted ? pendingResult(attempted.pending) : reviveToolOutput(attempted.output);
+}
+
+/** Whether an attempt that a crash cut may run again. */
+function isRepeatable({ replay = "unsafe" }: ToolManifest): boolean {
+  return replay !== "unsafe";
+}
+
+function unknownOutcome(name: string): Attempted {
+  const message = `The call of ${name} was interrupted. It may have taken effect; check before calling it again.`;
+  return { output: toolFailure({ code: "unknown_outcome", class: "internal", source: "runtime", message }), durationMs: 0 };
 }
 
 function startAttempt(run: CallRun, scope: TurnRun, number: number): Attempt {

@@ -11,12 +11,9 @@ import type { InboxRow } from "../store/contract.ts";
 import { type AdmitOptions, type Admitted, admit, inputMessage } from "./admit.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { runTurn } from "./run-turn.ts";
+import { decodeProgress } from "./turn-progress.ts";
 import { type CancelStatus, TurnControl } from "./turn-control.ts";
 import { TurnEvents } from "./turn-events.ts";
-
-export interface SubmitOptions extends AdmitOptions {
-  readonly outputSchema?: JsonObject | undefined;
-}
 
 /** A turn that was accepted, wherever it is on its way. */
 export interface QueuedTurn {
@@ -45,7 +42,7 @@ export class TurnQueue {
   }
 
   /** Accepts an input and queues its turn; an input that is known already gives the turn it has. */
-  submit(input: unknown, options: SubmitOptions): Promise<Admitted & { readonly turn: QueuedTurn }> {
+  submit(input: unknown, options: AdmitOptions): Promise<Admitted & { readonly turn: QueuedTurn }> {
     return this.#admissions.run(async () => {
       if (this.#isClosed) throw new MarlingError("session_closed", `session ${this.#session.id}: expected an open session, found a closed one`);
       const admitted = await admit(this.#session, input, options);
@@ -54,12 +51,12 @@ export class TurnQueue {
     });
   }
 
-  /** Queues turns whose inputs a commit has put into the inbox. */
-  enqueue(rows: readonly InboxRow[]): void {
-    for (const row of rows) {
+  /** Queues turns whose inputs are in the inbox already: a commit put them there, or an earlier process did. */
+  enqueue(rows: readonly InboxRow[]): readonly QueuedTurn[] {
+    return rows.map((row) => {
       this.#inputs = Math.max(this.#inputs, row.sequence);
-      if (!this.#live.has(row.turnId)) this.#start(row, {});
-    }
+      return this.#live.get(row.turnId) ?? this.#start(row, {});
+    });
   }
 
   async cancel(turnId: string, reason: string): Promise<CancelStatus | "unknown"> {
@@ -85,7 +82,7 @@ export class TurnQueue {
     while (this.#session.writer.length > 0) await this.#session.writer.idle();
   }
 
-  #start(row: InboxRow, options: SubmitOptions): QueuedTurn {
+  #start(row: InboxRow, options: AdmitOptions): QueuedTurn {
     const turn: QueuedTurn = { row, control: new TurnControl(), events: new TurnEvents(), done: deferred<TurnReport>() };
     turn.done.promise.catch(() => undefined);
     if (row.report !== undefined) {
@@ -101,7 +98,7 @@ export class TurnQueue {
     return turn;
   }
 
-  async #run(turn: QueuedTurn, options: SubmitOptions): Promise<TurnReport> {
+  async #run(turn: QueuedTurn, options: AdmitOptions): Promise<TurnReport> {
     const { row, control, events } = turn;
     const session = this.#session;
     session.running = { turnId: row.turnId, control };
@@ -112,9 +109,10 @@ export class TurnQueue {
         message: inputMessage(row),
         pluginInputs: { ...storedPluginInputs(row), ...options.pluginInputs },
         extension: options.extension,
-        outputSchema: options.outputSchema,
+        outputSchema: options.outputSchema ?? storedOutputSchema(row),
         control,
         events,
+        progress: decodeProgress(row.progress, `turn ${row.turnId}`),
       });
     } finally {
       session.running = undefined;
@@ -124,6 +122,10 @@ export class TurnQueue {
       events.close();
     }
   }
+}
+
+function storedOutputSchema(row: InboxRow): JsonObject | undefined {
+  return (row.input as { readonly outputSchema?: JsonObject }).outputSchema;
 }
 
 function storedPluginInputs(row: InboxRow): Readonly<Record<string, unknown>> {

@@ -79,6 +79,13 @@ interface LeftBehind {
   readonly tools?: ToolState;
 }
 
+/** An effect of a turn. `cut` is what it came to when an earlier run began it and its end is not known. */
+export interface EffectOf<T> {
+  readonly key: string;
+  readonly kind: EffectKind;
+  readonly cut?: () => T;
+}
+
 /**
  * Runs one effect. Its outcome is that of an earlier run if there was one, and what it left behind besides is added to
  * the turn in every run.
@@ -86,7 +93,7 @@ interface LeftBehind {
  */
 export async function performEffect<T>(
   turn: TurnRun,
-  effect: { readonly key: string; readonly kind: EffectKind },
+  effect: EffectOf<T>,
   perform: (scope: TurnRun) => Promise<T>,
 ): Promise<T> {
   const { session, turnId } = turn;
@@ -99,7 +106,9 @@ export async function performEffect<T>(
     const value = await perform(scope);
     return { value, left: { ...leftIn(scope, turn), ...movedState(turn, { scope, generation }) } };
   };
-  const { value, left } = await session.parts.effects.run(request, run).catch((thrown: unknown) => {
+  const { cut } = effect;
+  const options = cut === undefined ? {} : { cut: async () => ({ value: cut(), left: {} }) };
+  const { value, left } = await session.parts.effects.run(request, run, options).catch((thrown: unknown) => {
     turn.log.issues.push(...scope.log.issues);
     throw thrown;
   });

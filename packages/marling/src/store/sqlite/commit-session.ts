@@ -1,5 +1,5 @@
 // One commit of a session, inside a transaction that somebody else ends.
-//   CM1  everything is checked before anything is written, and what fails later is undone by the savepoint.
+//   CM1  a commit that is refused half-way is undone by whoever ends its transaction or savepoint.
 //   CM2  a commit that happens once is found by its operation, that of a turn through its input. Asked for again with the
 //        same content it returns its first result; with other content it is refused.
 //   CM3  the row of a commit holds what the commit added; its size does not depend on the history.
@@ -29,22 +29,24 @@ import {
   inputBySequence,
   settleInput,
 } from "./inbox-rows.ts";
-import { encodeSettled } from "./input-codec.ts";
+import { derivedTurnPrefix, encodeSettled } from "./input-codec.ts";
 import type { JournalRows } from "./journal-rows.ts";
 import { findName, putName } from "./name-rows.ts";
 import { textOf } from "./repeated-text.ts";
-import {
-  type CommitPoint,
-  ensureSession,
-  reviseSession,
-  type SessionRow,
-  sessionByNumber,
-} from "./session-rows.ts";
+import { ensureSession, reviseSession, type SessionRow, sessionByNumber } from "./session-rows.ts";
 
 export interface CommitParts {
   readonly images: HeadImages;
   readonly journal: JournalRows;
 }
+
+interface NamedCommit {
+  readonly once: Manifest["once"];
+  readonly revision: number;
+  readonly settled: InboxRow | undefined;
+}
+
+type InputChange = Pick<SessionCommit, "settles" | "advances"> & { readonly revision: number };
 
 /** What can be prepared before the transaction: texts and digests. */
 export interface PreparedCommit {
@@ -77,7 +79,7 @@ export function commitSession(db: Connection, prepared: PreparedCommit, parts: C
   const point = { no: session.no, id: session.id, revision: found + 1 };
   const enqueued = (commit.enqueues ?? []).map((input) => admitInput(db, input).row);
   const inputs = countInputs(db, session);
-  const settled = moveInput(db, session, commit, point.revision);
+  const settled = moveInput(db, session, { ...commit, revision: point.revision });
   if (commit.forgets !== undefined) parts.journal.forget(session, commit.forgets);
   const { patch, image } = patchHead(parts.images.of(session), commit.head, {
     lastNode: lastNodeOf(commit.nodes),
@@ -88,7 +90,7 @@ export function commitSession(db: Connection, prepared: PreparedCommit, parts: C
     settled: settledText(prepared, settled),
   });
   for (const [, component] of prepared.components) holdComponent(db, component, commitKey(point));
-  nameOnce(db, point, prepared, settled);
+  nameOnce(db, session, { once: prepared.once, revision: point.revision, settled });
   reviseSession(db, session, commit.head.parentSessionId);
   parts.images.set(session.no, image);
   return { revision: point.revision, enqueued };
@@ -102,7 +104,7 @@ function findOnce(
 ): { readonly isSame: boolean; readonly result: CommitResult } | undefined {
   if (once === undefined) return undefined;
   const named = findName(db, session.no, { kind: "operation", name: once.operation });
-  const place = named ?? findTurn(db, session, once.operation);
+  const place = named ?? findTurn(db, session, turnNamedBy(session, once.operation));
   if (place?.kind !== "commit") return undefined;
   const { revision } = place;
   const manifest = readManifest(db, session, revision);
@@ -121,12 +123,8 @@ function enqueuedRow(db: Connection, no: number, sequence: number): readonly Inb
 }
 
 /** Moves the input that a commit is about; returns the one that it settles. */
-function moveInput(
-  db: Connection,
-  session: SessionRow,
-  { settles, advances }: SessionCommit,
-  revision: number,
-): InboxRow | undefined {
+function moveInput(db: Connection, session: SessionRow, change: InputChange): InboxRow | undefined {
+  const { settles, advances, revision } = change;
   if (settles !== undefined) return settleInput(db, session, { inputId: settles.inputId, revision });
   if (advances !== undefined) advanceInput(db, session, advances);
   return undefined;
@@ -152,15 +150,17 @@ function settledText({ commit, strings }: PreparedCommit, row: InboxRow | undefi
   return { sequence: row.sequence, text: encodeSettled(row, commit.settles.report, strings) };
 }
 
-/** Makes a commit that happens once known by its operation, unless it is found through the input that it settled. */
-function nameOnce(
-  db: Connection,
-  { no, revision }: CommitPoint,
-  { once }: PreparedCommit,
-  settled?: InboxRow,
-): void {
-  if (once === undefined || once.operation === settled?.turnId) return;
-  putName(db, no, { kind: "operation", name: once.operation }, { kind: "commit", revision });
+/** The turn id that an operation ends with, if it was derived; else the operation may be a turn id itself. */
+function turnNamedBy({ id }: SessionRow, operation: string): string {
+  const start = operation.lastIndexOf(derivedTurnPrefix(id));
+  return start < 0 ? operation : operation.slice(start);
+}
+
+/** Makes a commit that happens once known by its operation, unless that leads to the input that it settled. */
+function nameOnce(db: Connection, session: SessionRow, commit: NamedCommit): void {
+  const { once, revision, settled } = commit;
+  if (once === undefined || turnNamedBy(session, once.operation) === settled?.turnId) return;
+  putName(db, session.no, { kind: "operation", name: once.operation, place: { kind: "commit", revision } });
 }
 
 /** Enough of a digest to tell the contents of one operation apart. */

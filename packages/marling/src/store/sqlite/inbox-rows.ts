@@ -10,7 +10,7 @@ import type { InboxRow, NewInput, SessionCommit } from "../contract.ts";
 import { findSettling, lastCommit, readSettled } from "./commit-rows.ts";
 import type { Connection } from "./connection.ts";
 import type { SqlRow } from "./driver.ts";
-import { derivedTurnId, inboxRow, inputIdOf, namesOf } from "./input-codec.ts";
+import { derivedTurnId, derivedTurnPrefix, inboxRow, inputIdOf, namesOf } from "./input-codec.ts";
 import { deleteNames, findName, type Place, putName } from "./name-rows.ts";
 import { ensureSession, type SessionKey, type SessionRow } from "./session-rows.ts";
 import { shortenText } from "./session-text.ts";
@@ -85,7 +85,7 @@ export function settleInput(
   const row = sequence === undefined ? undefined : inputAt(db, session, { kind: "inbox", sequence });
   if (row === undefined) return undefined;
   db.run("DELETE FROM inbox WHERE at = ? << 32 | ?", session.no, row.sequence);
-  nameInput(db, session, row, { kind: "commit", revision });
+  nameInput(db, row, { no: session.no, place: { kind: "commit", revision } });
   return row;
 }
 
@@ -110,7 +110,7 @@ export function inputBySequence(db: Connection, session: SessionRow, sequence: n
 export function findTurn(db: Connection, session: SessionRow, turnId: string): Place | undefined {
   const named = findName(db, session.no, { kind: "turn", name: turnId });
   if (named !== undefined) return named;
-  const sequence = numberBehind(`${session.id}:turn:`, turnId);
+  const sequence = numberBehind(derivedTurnPrefix(session.id), turnId);
   const place = sequence === undefined ? undefined : placeOf(db, session, sequence);
   return place !== undefined && inputAt(db, session, place)?.turnId === turnId ? place : undefined;
 }
@@ -156,14 +156,18 @@ function insertInput(db: Connection, session: SessionRow, row: InboxRow): void {
     submitted,
     accepted === submitted ? null : accepted,
   );
-  nameInput(db, session, row, { kind: "inbox", sequence: row.sequence });
+  nameInput(db, row, { no: session.no, place: { kind: "inbox", sequence: row.sequence } });
 }
 
 /** Makes an input known by its key, and by its turn id where that does not say the sequence. */
-function nameInput(db: Connection, session: SessionRow, row: InboxRow, place: Place): void {
+function nameInput(
+  db: Connection,
+  row: InboxRow,
+  { no, place }: { readonly no: number; readonly place: Place },
+): void {
   const { key, turnId } = namesOf(row);
-  if (key !== undefined) putName(db, session.no, { kind: "key", name: key }, place);
-  if (turnId !== undefined) putName(db, session.no, { kind: "turn", name: turnId }, place);
+  if (key !== undefined) putName(db, no, { kind: "key", name: key, place });
+  if (turnId !== undefined) putName(db, no, { kind: "turn", name: turnId, place });
 }
 
 function decodeInput(db: Connection, session: SessionRow, row: SqlRow): InboxRow {

@@ -41,7 +41,11 @@ export function inputIdOf(sessionId: SessionId, sequence: number): InputId {
 }
 
 export function derivedTurnId(sessionId: SessionId, sequence: number): TurnId {
-  return `${sessionId}:turn:${sequence}` as TurnId; // the one place that makes them
+  return `${derivedTurnPrefix(sessionId)}${sequence}` as TurnId; // the one place that makes them
+}
+
+export function derivedTurnPrefix(sessionId: SessionId): string {
+  return `${sessionId}:turn:`;
 }
 
 /** The text of a settled input with its report; strings that the nodes of the commit have are not repeated. */

@@ -25,7 +25,8 @@ export function findName(db: Connection, no: number, name: Name): Place | undefi
   return n < 0 ? { kind: "commit", revision: -n } : { kind: "inbox", sequence: n };
 }
 
-export function putName(db: Connection, no: number, name: Name, place: Place): void {
+export function putName(db: Connection, no: number, name: Name & { readonly place: Place }): void {
+  const { place } = name;
   const n = place.kind === "inbox" ? place.sequence : -place.revision;
   db.run("INSERT OR REPLACE INTO names (session, digest, n) VALUES (?, ?, ?)", no, digestOf(name), n);
 }

@@ -114,25 +114,44 @@ export const commitCases: readonly StoreCase[] = [
   },
   {
     rule: "ST2",
-    title:
-      "a turn that is committed again returns the first result, whether its turn id was given or derived",
+    title: "a turn that is committed again returns the first result, whatever its turn id and its operation",
     run: async ({ store }) => {
-      for (const [revision, given] of [undefined, turn("given")].entries()) {
-        const { row } = await store.admit(
-          inputOf(A, `input ${revision}`, given === undefined ? {} : { turnId: given }),
-        );
+      const turns = [{}, { turnId: turn("given") }, {}, { turnId: turn("also given") }];
+      const operations = ["a:turn:1", "given", "turn:a:turn:3", "turn:also given"];
+      for (const [revision, names] of turns.entries()) {
+        const { row } = await store.admit(inputOf(A, `input ${revision}`, names));
         const settles = { inputId: row.inputId, report: report("done") };
-        const commit = commitOf(A, revision, {
-          once: true,
-          operation: row.turnId,
-          settles,
-          ids: [`n${revision}`],
-        });
+        const operation = operations[revision] ?? "";
+        const commit = commitOf(A, revision, { once: true, operation, settles, ids: [`n${revision}`] });
         assert.equal((await store.commit(commit)).revision, revision + 1);
         assert.equal((await store.commit(commit)).revision, revision + 1);
         await refused(store.commit({ ...commit, nodes: [] }), "revision_conflict");
+        await refused(
+          store.commit(commitOf(A, revision + 1, { once: true, operation })),
+          "revision_conflict",
+        );
       }
-      assert.deepEqual(await nodeIds(store, A), ["n0", "n1"]);
+      assert.deepEqual(await nodeIds(store, A), ["n0", "n1", "n2", "n3"]);
+    },
+  },
+  {
+    rule: "ST2",
+    title: "operations that end like the one of a turn are others",
+    run: async ({ store }) => {
+      const { row } = await store.admit(inputOf(A, "input"));
+      const settles = { inputId: row.inputId, report: report("done") };
+      await store.commit(commitOf(A, 0, { once: true, operation: "turn:a:turn:1", settles }));
+      for (const [index, operation] of [
+        "a:turn:1",
+        "part:a:turn:1",
+        "turn:a:turn:1.2",
+        "turn:a:turn:2",
+      ].entries()) {
+        assert.equal(
+          (await store.commit(commitOf(A, index + 1, { once: true, operation }))).revision,
+          index + 2,
+        );
+      }
     },
   },
   {

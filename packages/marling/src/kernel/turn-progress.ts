@@ -1,0 +1,29 @@
+// Where a turn goes on from after a switch of frames: kept with its input, so that a crash between two parts loses neither.
+
+import { MarlingError } from "../base/errors.ts";
+import { isJsonObject, type Json } from "../model/json.ts";
+import type { TurnLog } from "./turn-run.ts";
+
+export interface TurnProgress {
+  /** What the next part begins with. */
+  readonly task: string;
+  /** Frames switched so far. */
+  readonly switches: number;
+  /** What the parts before it came to. */
+  readonly log: TurnLog;
+}
+
+export function encodeProgress({ task, switches, log }: TurnProgress): Json {
+  const { issues, toolCalls, modelCalls } = log;
+  return { version: 1, task, switches, log: { issues, toolCalls, modelCalls } } as unknown as Json;
+}
+
+export function decodeProgress(raw: Json | undefined, where: string): TurnProgress | undefined {
+  if (raw === undefined) return undefined;
+  const log = isJsonObject(raw) ? (raw.log as unknown as TurnLog) : undefined;
+  if (!isJsonObject(raw) || raw.version !== 1 || typeof raw.task !== "string" || typeof raw.switches !== "number" || !isJsonObject(raw.log)) {
+    throw new MarlingError("unsupported_version", `${where}: expected the progress of a turn in version 1, found another`);
+  }
+  const { issues, toolCalls, modelCalls } = log as TurnLog;
+  return { task: raw.task, switches: raw.switches, log: { issues: [...issues], toolCalls: [...toolCalls], modelCalls: [...modelCalls] } };
+}
