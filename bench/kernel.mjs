@@ -22,10 +22,14 @@ function model(chunks) {
 }
 
 const words = Array.from({ length: CHUNKS }, (_, index) => `word ${index} `);
-const idle = (count) => Array.from({ length: count }, (_, index) => definePlugin({ id: `idle-${index}`, build: () => ({}) })());
+const idle = (count) =>
+  Array.from({ length: count }, (_, index) => definePlugin({ id: `idle-${index}`, build: () => ({}) })());
 const streaming = (count) =>
   Array.from({ length: count }, (_, index) =>
-    definePlugin({ id: `stream-${index}`, build: () => ({ output: { stream: ({ chunk }) => ({ chunk }) } }) })(),
+    definePlugin({
+      id: `stream-${index}`,
+      build: () => ({ output: { stream: ({ chunk }) => ({ chunk }) } }),
+    })(),
   );
 
 async function turnTime(session, turns = 1) {
@@ -52,7 +56,10 @@ async function withHistory(length) {
   const session = await openWith({ model: model(["ok"]) }, `history-${length}`);
   const nodes = Array.from({ length }, (_, index) => ({
     kind: "message",
-    message: { role: index % 2 === 0 ? "user" : "assistant", content: `message ${index} with some words in it` },
+    message: {
+      role: index % 2 === 0 ? "user" : "assistant",
+      content: `message ${index} with some words in it`,
+    },
   }));
   if (length > 0) await session.appendNodes(nodes);
   return session;
@@ -62,7 +69,8 @@ function table(title, rows, base) {
   console.log(`\n## ${title}\n`);
   console.log("| what | median | ratio |");
   console.log("|---|---:|---:|");
-  for (const { label, value, unit } of rows) console.log(`| ${label} | ${value.toFixed(3)} ${unit} | ${(value / base).toFixed(2)} |`);
+  for (const { label, value, unit } of rows)
+    console.log(`| ${label} | ${value.toFixed(3)} ${unit} | ${(value / base).toFixed(2)} |`);
 }
 
 console.log(`# Kernel cost (node ${process.version}, medians of ${rounds})`);
@@ -70,14 +78,28 @@ console.log(`# Kernel cost (node ${process.version}, medians of ${rounds})`);
 const micro = { per: CHUNKS / 1000, unit: "us a chunk" };
 const chunkRows = [
   await measure("no plugins", () => openWith({ model: model(words) }), micro),
-  await measure("200 plugins without stream hooks", () => openWith({ model: model(words), plugins: idle(200) }), micro),
-  await measure("1 plugin with a stream hook", () => openWith({ model: model(words), plugins: streaming(1) }), micro),
-  await measure("20 plugins with a stream hook", () => openWith({ model: model(words), plugins: streaming(20) }), micro),
+  await measure(
+    "200 plugins without stream hooks",
+    () => openWith({ model: model(words), plugins: idle(200) }),
+    micro,
+  ),
+  await measure(
+    "1 plugin with a stream hook",
+    () => openWith({ model: model(words), plugins: streaming(1) }),
+    micro,
+  ),
+  await measure(
+    "20 plugins with a stream hook",
+    () => openWith({ model: model(words), plugins: streaming(20) }),
+    micro,
+  ),
 ];
 table(`An answer of ${CHUNKS.toLocaleString("en")} chunks`, chunkRows, chunkRows[0].value);
 
 const historyRows = [];
 for (const length of [10, 100, 1_000, 10_000]) {
-  historyRows.push(await measure(`a turn on ${length.toLocaleString("en")} messages`, () => withHistory(length)));
+  historyRows.push(
+    await measure(`a turn on ${length.toLocaleString("en")} messages`, () => withHistory(length)),
+  );
 }
 table("A text turn by length of the history", historyRows, historyRows[0].value);

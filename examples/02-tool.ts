@@ -20,7 +20,8 @@ export async function watchATurn(): Promise<string[]> {
   const turn = session.turn("What is 17 + 25?");
   const seen: string[] = [];
   for await (const event of turn) {
-    if (event.kind === "tool_finished") seen.push(`${event.record.name} -> ${JSON.stringify(event.record.output.outcome)}`);
+    if (event.kind === "tool_finished")
+      seen.push(`${event.record.name} -> ${JSON.stringify(event.record.output.outcome)}`);
     if (event.kind === "text_delta") seen.push(event.text);
   }
   const report = await turn.result; // resolves after the commit; leaving the loop early would not have cancelled the turn

@@ -23,7 +23,9 @@ export const guard = definePlugin({
           const { path } = args as { path: string };
           if (toolName !== "read_note" || path.startsWith(`${ctx.options.root}/`)) return;
           denied.update(({ count }) => ({ count: count + 1 }));
-          return directive.shortCircuitTool(toolFailure({ code: "outside_root", message: `${path} is outside the notes.` }));
+          return directive.shortCircuitTool(
+            toolFailure({ code: "outside_root", message: `${path} is outside the notes.` }),
+          );
         },
       },
       operations: { queries: { "guard.count": { handler: () => denied.get().count } } },

@@ -4,7 +4,9 @@ import { z } from "zod";
 
 // #region later
 /** A tool whose result comes later: a person, a webhook or another process completes it by its key. */
-export async function orderLunch(answer: (key: string, complete: (value: unknown) => Promise<string>) => void): Promise<string> {
+export async function orderLunch(
+  answer: (key: string, complete: (value: unknown) => Promise<string>) => void,
+): Promise<string> {
   const order = defineTool({
     name: "order",
     description: "Orders lunch; somebody has to confirm it.",

@@ -1,8 +1,12 @@
-import { expect, test } from "vitest";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
 import { hello } from "./01-hello.ts";
 import { watchATurn } from "./02-tool.ts";
 import { guardedTurn } from "./04-guarded-turn.ts";
 import { orderLunch } from "./05-approval-later.ts";
+import { answer } from "./06-durable.ts";
 
 test("01 a session answers", async () => {
   expect(await hello()).toBe("Hello, Ada.");
@@ -19,4 +23,12 @@ test("04 a guard denies a call and remembers it", async () => {
 test("05 a tool is completed later by its key", async () => {
   const text = await orderLunch((_key, complete) => void complete("confirmed"));
   expect(text).toBe("Lunch is on its way.");
+});
+
+test("06 a second process with the same key gets the stored answer", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "marling-example-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const path = join(folder, "agent.db");
+  expect(await answer(path, "Mail Ada.", "mail-1")).toBe("The mail is sent.");
+  expect(await answer(path, "Mail Ada.", "mail-1")).toBe("The mail is sent.");
 });

@@ -16,6 +16,9 @@ if (name === undefined || !names.includes(name)) {
 } else {
   await runSteps(async () => {
     await prepareWorkspace();
-    await shown(process.execPath, [join(root, "bench", `${name}.mjs`), ...args.filter((argument) => argument !== name)]);
+    await shown(process.execPath, [
+      join(root, "bench", `${name}.mjs`),
+      ...args.filter((argument) => argument !== name),
+    ]);
   });
 }

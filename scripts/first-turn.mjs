@@ -10,7 +10,12 @@ const notes = definePlugin({
     const read = defineTool({
       name: "read_note",
       description: "Reads a note.",
-      input: { type: "object", properties: { path: { type: "string" } }, required: ["path"], additionalProperties: false },
+      input: {
+        type: "object",
+        properties: { path: { type: "string" } },
+        required: ["path"],
+        additionalProperties: false,
+      },
       replay: "safe",
       execute: (/** @type {any} */ { path }) => `(the text of ${path})`,
     });
@@ -21,7 +26,9 @@ const notes = definePlugin({
           const { path } = /** @type {{ path: string }} */ (args);
           if (path.startsWith("notes/")) return undefined;
           denied.update(({ count }) => ({ count: count + 1 }));
-          return directive.shortCircuitTool(toolFailure({ code: "outside", message: `${path} is not a note.` }));
+          return directive.shortCircuitTool(
+            toolFailure({ code: "outside", message: `${path} is not a note.` }),
+          );
         },
       },
       operations: { queries: { "notes.denied": { handler: () => denied.get().count } } },
@@ -46,10 +53,13 @@ console.log("marling: two turns of one session. The model is a script; nothing l
 const runtime = createRuntime({ model, plugins: [notes()], instructions: "Answer briefly." });
 try {
   const session = await runtime.session("first");
-  for (const question of ["Read Monday's note and /etc/passwd.", "And Tuesday's?"]) await show(session, question);
+  for (const question of ["Read Monday's note and /etc/passwd.", "And Tuesday's?"])
+    await show(session, question);
   const denied = await session.plugin(notes).query["denied"]?.({});
   const { revision, messages } = session.read();
-  console.log(`\nThe session is at revision ${revision} with ${messages.length} messages; the guard denied ${denied} call.`);
+  console.log(
+    `\nThe session is at revision ${revision} with ${messages.length} messages; the guard denied ${denied} call.`,
+  );
   console.log("Next: README.md, then examples/03-guard.ts, which is this plugin with types.");
 } finally {
   await runtime.close();
@@ -67,7 +77,8 @@ async function show(session, question) {
     if (event.kind === "tool_started") console.log(`tool   ${event.name} ${JSON.stringify(event.args)}`);
     if (event.kind === "tool_finished") console.log(`       -> ${describe(event.record.output)}`);
     if (event.kind === "text_delta") line += event.text;
-    if (event.kind === "committed") console.log(`agent  ${line}\n       committed as revision ${event.revision}`);
+    if (event.kind === "committed")
+      console.log(`agent  ${line}\n       committed as revision ${event.revision}`);
   }
 }
 

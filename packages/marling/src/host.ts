@@ -1,15 +1,23 @@
 // Contracts for authors of adapters: what a model, a store, an effect host or a trace sink must be.
 
+export type { EffectHost, EffectKind, EffectOptions, EffectRequest, TurnName } from "./effects/contract.ts";
 export { inlineEffects } from "./effects/inline.ts";
-export { memoryStore } from "./store/memory.ts";
-
-export type { EffectHost, EffectKind, EffectRequest } from "./effects/contract.ts";
-export type { ModelMessage, ModelPort, ModelRequest, ModelSink, ModelStreamPart, ToolChoice, ToolSpec } from "./llm/contract.ts";
+export type {
+  ModelMessage,
+  ModelPort,
+  ModelRequest,
+  ModelSink,
+  ModelStreamPart,
+  ToolChoice,
+  ToolSpec,
+} from "./llm/contract.ts";
 export type {
   BlobStore,
   CommitResult,
   ForkRequest,
   InboxRow,
+  JournalRecord,
+  JournalStore,
   NewInput,
   SessionCommit,
   SessionComponents,
@@ -20,5 +28,6 @@ export type {
   Store,
   StoredSession,
 } from "./store/contract.ts";
+export { memoryStore } from "./store/memory.ts";
 export type { ToolContext, ToolContract, ToolManifest, ToolProvider, ToolState } from "./tool/contract.ts";
 export type { TraceRecord, TraceSink } from "./trace/contract.ts";

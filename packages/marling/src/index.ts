@@ -1,47 +1,110 @@
 // The front door: every public name of `marling`, one by one.
 
-export { MarlingError } from "./base/errors.ts";
-export { inlineEffects } from "./effects/inline.ts";
-export { createRuntime } from "./kernel/create-runtime.ts";
-export { attachment } from "./model/tool-value.ts";
-export { failTurn, finishTurn, switchFrame, toolFailure, toolSuccess } from "./model/tool-output.ts";
-export { definePlugin } from "./plugin/define-plugin.ts";
-export { directive } from "./plugin/directive.ts";
-export { memoryStore } from "./store/memory.ts";
-export { defineTool } from "./tool/define-tool.ts";
-
-export type { Advice, ErrorCode, MarlingErrorOptions } from "./base/errors.ts";
 export type { Clock } from "./base/clock.ts";
-export type { EffectHost, EffectKind, EffectRequest } from "./effects/contract.ts";
+export type { Advice, ErrorCode, MarlingErrorOptions } from "./base/errors.ts";
+export { MarlingError } from "./base/errors.ts";
+export type { EffectHost, EffectKind, EffectOptions, EffectRequest, TurnName } from "./effects/contract.ts";
+export { inlineEffects } from "./effects/inline.ts";
 export type { AttachmentPolicy } from "./kernel/attachments.ts";
+export { createRuntime } from "./kernel/create-runtime.ts";
 export type { CommandReceipt, OperationOptions, TaskReceipt } from "./kernel/operations.ts";
 export type { PluginHandle } from "./kernel/plugin-handle.ts";
-export type { ModelOption, RuntimeOptions } from "./kernel/runtime-options.ts";
 export type { Runtime, SessionAdmin, SessionOptions } from "./kernel/runtime.ts";
+export type { ModelOption, RuntimeOptions } from "./kernel/runtime-options.ts";
 export type { RunResult, Session, TurnOptions, UsageReport } from "./kernel/session.ts";
 export type { SessionTools } from "./kernel/session-tools.ts";
 export type { Turn } from "./kernel/turn-handle.ts";
 export type { ResolveStatus } from "./kernel/waits.ts";
-export type { ModelMessage, ModelPort, ModelRequest, ModelSink, ModelStreamPart, ToolChoice, ToolSpec } from "./llm/contract.ts";
+export type {
+  ModelMessage,
+  ModelPort,
+  ModelRequest,
+  ModelSink,
+  ModelStreamPart,
+  ToolChoice,
+  ToolSpec,
+} from "./llm/contract.ts";
 export type { AttachmentSource } from "./model/attachment.ts";
 export type { CallId, FrameId, InputId, MessageId, NodeId, SessionId, TurnId } from "./model/ids.ts";
 export type { Json, JsonObject } from "./model/json.ts";
-export type { Message, MessageInput, MessagePart, Origin, ReasoningPart, Role, ToolCallPart, ToolResultPart } from "./model/message.ts";
-export type { FinishReason, ModelFailure, ModelFailureKind, ModelOutcome, ModelResponse, ResponsePart } from "./model/model-response.ts";
+export type {
+  Message,
+  MessageInput,
+  MessagePart,
+  Origin,
+  ReasoningPart,
+  Role,
+  ToolCallPart,
+  ToolResultPart,
+} from "./model/message.ts";
+export type {
+  FinishReason,
+  ModelFailure,
+  ModelFailureKind,
+  ModelOutcome,
+  ModelResponse,
+  ResponsePart,
+} from "./model/model-response.ts";
 export type { SessionPolicy } from "./model/policy.ts";
 export type { PromptContribution, PromptLayer, PromptSlot, PromptTemplate } from "./model/prompt.ts";
-export type { FailureClass, PendingResult, RetryAdvice, ToolCallRecord, ToolControl, ToolFailure, ToolFailureInput, ToolOutcome, ToolOutput } from "./model/tool-output.ts";
-export type { CheckpointKind, ModelCallRecord, PluginEvent, StopReason, TurnEvent, TurnInput, TurnIssue, TurnOutcome, TurnReport } from "./model/turn.ts";
+export type {
+  FailureClass,
+  PendingResult,
+  RetryAdvice,
+  ToolCallRecord,
+  ToolControl,
+  ToolFailure,
+  ToolFailureInput,
+  ToolOutcome,
+  ToolOutput,
+} from "./model/tool-output.ts";
+export { failTurn, finishTurn, switchFrame, toolFailure, toolSuccess } from "./model/tool-output.ts";
+export { attachment } from "./model/tool-value.ts";
+export type {
+  CheckpointKind,
+  ModelCallRecord,
+  PluginEvent,
+  StopReason,
+  TurnEvent,
+  TurnInput,
+  TurnIssue,
+  TurnOutcome,
+  TurnReport,
+} from "./model/turn.ts";
 export type { TokenUsage, UsageEntry } from "./model/usage.ts";
+export { definePlugin } from "./plugin/define-plugin.ts";
 export type { Directive, DirectiveKind } from "./plugin/directive.ts";
+export { directive } from "./plugin/directive.ts";
 export type { DurableOptions, DurableState, ForkPolicy } from "./plugin/durable.ts";
 export type { AppendNodesResult } from "./plugin/host-services.ts";
 export type { OperationDef } from "./plugin/operation.ts";
-export type { Plugin, PluginBuildContext, PluginDefinition, PluginParts, PluginSpec } from "./plugin/plugin.ts";
+export type {
+  Plugin,
+  PluginBuildContext,
+  PluginDefinition,
+  PluginParts,
+  PluginSpec,
+} from "./plugin/plugin.ts";
 export type { Frame, FrameAssignment } from "./session/frame.ts";
 export type { AppendNode } from "./session/node.ts";
 export type { HistoryNode, SessionReadView, SessionView } from "./session/view.ts";
 export type { SessionFilter, SessionPage, SessionSummary, Store } from "./store/contract.ts";
-export type { AvailabilityTier, ExecutionGrant, NestedCall, NestedReply, ReplayPolicy, RetryPolicy, Schema, ToolContext, ToolContract, ToolManifest, ToolProvider, ToolSource, ToolState } from "./tool/contract.ts";
+export { memoryStore } from "./store/memory.ts";
+export type {
+  AvailabilityTier,
+  ExecutionGrant,
+  NestedCall,
+  NestedReply,
+  ReplayPolicy,
+  RetryPolicy,
+  Schema,
+  ToolContext,
+  ToolContract,
+  ToolManifest,
+  ToolProvider,
+  ToolSource,
+  ToolState,
+} from "./tool/contract.ts";
 export type { ToolDefinition } from "./tool/define-tool.ts";
+export { defineTool } from "./tool/define-tool.ts";
 export type { TraceRecord, TraceSink } from "./trace/contract.ts";

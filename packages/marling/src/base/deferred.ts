@@ -17,5 +17,7 @@ export function deferred<T>(): Deferred<T> {
 
 /** True for anything with a `then`, so that handlers may return a value or a promise of it. */
 export function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
-  return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
+  return (
+    typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function"
+  );
 }

@@ -36,8 +36,11 @@ export function journalEffects(rows: JournalRows): EffectHost {
     return known;
   };
   return {
-    run: async <T>(request: EffectRequest, perform: () => Promise<T>, options?: EffectOptions<T>): Promise<T> =>
-      (await open(request)).run(request, perform, options?.cut),
+    run: async <T>(
+      request: EffectRequest,
+      perform: () => Promise<T>,
+      options?: EffectOptions<T>,
+    ): Promise<T> => (await open(request)).run(request, perform, options?.cut),
     flush: async (turn) => (await turns.get(nameOf(turn)))?.flush(),
     forget: (turn) => void turns.delete(nameOf(turn)),
   };
@@ -57,14 +60,22 @@ class TurnJournal {
   private constructor(rows: JournalRows, known: readonly JournalRow[]) {
     this.#rows = rows;
     this.#started = new Set(known.map(({ key }) => key));
-    this.#outcomes = new Map(known.flatMap(({ key, status, outcome }) => (status === "done" ? [[key, outcome as Json] as const] : [])));
+    this.#outcomes = new Map(
+      known.flatMap(({ key, status, outcome }) =>
+        status === "done" ? [[key, outcome as Json] as const] : [],
+      ),
+    );
   }
 
   static async open(rows: JournalRows, { sessionId, turnId }: TurnName): Promise<TurnJournal> {
     return new TurnJournal(rows, await rows.read(sessionId, turnId));
   }
 
-  async run<T>(request: EffectRequest, perform: () => Promise<T>, cut: (() => Promise<T>) | undefined): Promise<T> {
+  async run<T>(
+    request: EffectRequest,
+    perform: () => Promise<T>,
+    cut: (() => Promise<T>) | undefined,
+  ): Promise<T> {
     const { key, kind } = request;
     if (this.#outcomes.has(key)) return this.#outcomes.get(key) as T;
     const isCut = cut !== undefined && this.#started.has(key);

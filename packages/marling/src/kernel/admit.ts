@@ -4,9 +4,9 @@
 //   A3  live plugin inputs and extensions are taken only by a store that does not outlive the process.
 
 import { MarlingError } from "../base/errors.ts";
-import { turnId } from "../model/ids.ts";
-import { type Json, type JsonObject, decodeJson, isJsonObject } from "../model/json.ts";
 import { decodeAttachmentSource } from "../model/attachment.ts";
+import { turnId } from "../model/ids.ts";
+import { decodeJson, isJsonObject, type Json, type JsonObject } from "../model/json.ts";
 import { type Message, toMessage } from "../model/message.ts";
 import type { TurnInput } from "../model/turn.ts";
 import type { InboxRow } from "../store/contract.ts";
@@ -25,7 +25,11 @@ export interface Admitted {
   readonly row: InboxRow;
 }
 
-export async function admit(session: ResidentSession, submitted: unknown, options: AdmitOptions): Promise<Admitted> {
+export async function admit(
+  session: ResidentSession,
+  submitted: unknown,
+  options: AdmitOptions,
+): Promise<Admitted> {
   const asSubmitted = decodeTurnInput(submitted);
   const stored = storedInputs(session, options);
   const { store } = session.parts;
@@ -48,36 +52,56 @@ export function decodeTurnInput(raw: unknown, where = "input"): TurnInput {
   const json: Json = typeof raw === "string" ? { text: raw } : decodeJson(raw, where);
   if (!isJsonObject(json)) throw refuse(where, "a string, or an object with `text` and `attachments`");
   const unknown = Object.keys(json).find((key) => key !== "text" && key !== "attachments");
-  if (unknown !== undefined) throw refuse(`${where}.${unknown}`, "no other member than `text` and `attachments`");
+  if (unknown !== undefined)
+    throw refuse(`${where}.${unknown}`, "no other member than `text` and `attachments`");
   const { text, attachments } = json as JsonObject;
   if (text !== undefined && typeof text !== "string") throw refuse(`${where}.text`, "a string");
-  if (attachments !== undefined && !Array.isArray(attachments)) throw refuse(`${where}.attachments`, "an array");
-  const sources = (attachments as readonly Json[] | undefined)?.map((source, index) => decodeAttachmentSource(source, `${where}.attachments[${index}]`));
-  return Object.freeze({ ...(text === undefined ? {} : { text }), ...(sources === undefined ? {} : { attachments: sources }) });
+  if (attachments !== undefined && !Array.isArray(attachments))
+    throw refuse(`${where}.attachments`, "an array");
+  const sources = (attachments as readonly Json[] | undefined)?.map((source, index) =>
+    decodeAttachmentSource(source, `${where}.attachments[${index}]`),
+  );
+  return Object.freeze({
+    ...(text === undefined ? {} : { text }),
+    ...(sources === undefined ? {} : { attachments: sources }),
+  });
 }
 
 /** The message that an accepted input becomes. */
 export function inputMessage(row: InboxRow): Message {
   const { text = "", attachments = [] } = (row.input as unknown as { readonly input: TurnInput }).input;
   const parts = [{ kind: "text", text }, ...attachments.map((source) => ({ kind: "attachment", source }))];
-  return toMessage({ role: "user", parts: text === "" && attachments.length > 0 ? parts.slice(1) : parts }, `m_${row.inputId}`);
+  return toMessage(
+    { role: "user", parts: text === "" && attachments.length > 0 ? parts.slice(1) : parts },
+    `m_${row.inputId}`,
+  );
 }
 
 /** Shows an input to the hooks that may replace or reject it. */
 export async function acceptInput(session: ResidentSession, input: TurnInput): Promise<TurnInput> {
   const { plugins, id } = session;
   if (!plugins.hasInputHooks) return input;
-  const decided = await plugins.transformInput({ sessionId: id, input }, (raw) => decodeTurnInput(raw, "input of a hook"));
+  const decided = await plugins.transformInput({ sessionId: id, input }, (raw) =>
+    decodeTurnInput(raw, "input of a hook"),
+  );
   if (decided.kind === "accepted") return decided.input;
   const { code, message, pluginId } = decided;
-  if (plugins.hasRuntimeEventHooks) await plugins.emitRuntimeEvent({ kind: "input_rejected", sessionId: id, code, message });
-  throw new MarlingError("input_rejected", `session ${id}: plugin ${pluginId} rejected the input with ${code}: ${message}`, { details: { code, pluginId, reason: message } });
+  if (plugins.hasRuntimeEventHooks)
+    await plugins.emitRuntimeEvent({ kind: "input_rejected", sessionId: id, code, message });
+  throw new MarlingError(
+    "input_rejected",
+    `session ${id}: plugin ${pluginId} rejected the input with ${code}: ${message}`,
+    { details: { code, pluginId, reason: message } },
+  );
 }
 
 /** Plugin inputs that are JSON are stored with the input; live ones stay with the turn, where the store allows that. */
 function storedInputs(session: ResidentSession, { pluginInputs, extension }: AdmitOptions): JsonObject {
   if (extension !== undefined && session.parts.store.isDurable) {
-    throw new MarlingError("live_turn_extension", `session ${session.id}: expected no turn extension on a durable store, found one`);
+    throw new MarlingError(
+      "live_turn_extension",
+      `session ${session.id}: expected no turn extension on a durable store, found one`,
+    );
   }
   const plain: { [pluginId: string]: Json } = {};
   for (const [pluginId, value] of Object.entries(pluginInputs ?? {})) {
@@ -85,7 +109,11 @@ function storedInputs(session: ResidentSession, { pluginInputs, extension }: Adm
     const json = plainOrLive(value);
     if (json !== undefined) plain[pluginId] = json;
     else if (session.parts.store.isDurable) {
-      throw new MarlingError("live_plugin_input", `session ${session.id}: expected JSON as the input of plugin ${pluginId} on a durable store, found a live value`, { details: { pluginId } });
+      throw new MarlingError(
+        "live_plugin_input",
+        `session ${session.id}: expected JSON as the input of plugin ${pluginId} on a durable store, found a live value`,
+        { details: { pluginId } },
+      );
     }
   }
   return Object.keys(plain).length === 0 ? {} : { pluginInputs: plain };

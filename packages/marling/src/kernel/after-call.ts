@@ -1,8 +1,8 @@
-import { messageOf } from "../base/errors.ts";
-import { type ToolOutput, toolFailure } from "../model/tool-output.ts";
+import type { ToolOutput } from "../model/tool-output.ts";
 import type { ToolManifest } from "../tool/contract.ts";
 import { keepAttachments } from "./attachments.ts";
 import type { DispatchCall } from "./dispatch.ts";
+import { failedHookOutput } from "./failed-hook-output.ts";
 import { afterToolCall } from "./tool-hooks.ts";
 import type { TurnRun } from "./turn-run.ts";
 
@@ -35,11 +35,6 @@ export async function afterCall(
     });
     return final === result ? result : await keepAttachments(session.parts, final, name);
   } catch (thrown) {
-    return toolFailure({
-      code: "after_tool_call_failed",
-      class: "internal",
-      source: "plugin",
-      message: messageOf(thrown),
-    });
+    return failedHookOutput("after_tool_call_failed", thrown);
   }
 }

@@ -11,8 +11,8 @@ import { appendRecords, type Change, type Committed, commitChange } from "./comm
 import { assistantText, type FinalizedTurn } from "./finalize.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import type { AcceptedTurn } from "./run-turn.ts";
-import { encodeProgress } from "./turn-progress.ts";
 import { faultIssue, faultOutcome, toFault } from "./turn-fault.ts";
+import { encodeProgress } from "./turn-progress.ts";
 import type { TurnRun } from "./turn-run.ts";
 
 export const MAX_FRAME_SWITCHES = 16;
@@ -50,6 +50,7 @@ export async function commitTurn(turn: TurnRun, end: TurnEnd): Promise<Committed
       records: [{ kind: "message", message: turn.inputMessage }],
       outcome: faultOutcome(fault),
       events: [],
+      isFault: true,
     } as const;
     return commitPart(turn, { ...end, finalized });
   }
@@ -69,6 +70,7 @@ async function commitPart(turn: TurnRun, { finalized, accepted, switches }: Turn
   const ended = outcome.kind === "switch_frame" ? tooManySwitches(turn) : outcome;
   let report: TurnReport | undefined;
   const committed = await commitRecords(turn, records, {
+    keepsExecution: finalized.isFault !== true,
     settles: (revision, issues) => {
       report = reportOf(turn, { outcome: ended, records, turnId: accepted.turnId, revision, issues });
       return { inputId: accepted.inputId, report };
@@ -84,6 +86,7 @@ async function commitPart(turn: TurnRun, { finalized, accepted, switches }: Turn
 
 interface CommitOptions {
   readonly open?: SwitchOutcome;
+  readonly keepsExecution?: boolean;
   readonly settles?: Change["settles"];
   readonly advances?: Change["advances"];
 }
@@ -91,7 +94,7 @@ interface CommitOptions {
 async function commitRecords(
   turn: TurnRun,
   records: readonly TurnRecord[],
-  { open, settles, advances }: CommitOptions,
+  { open, settles, advances, keepsExecution = true }: CommitOptions,
 ): Promise<Committed & { readonly frame: OpenedFrame | undefined }> {
   const { session } = turn;
   const previousFrameId = session.frameId;
@@ -101,6 +104,7 @@ async function commitRecords(
     change: (graph) => changeGraph(turn, graph, { records, open }),
     usage: ledgerEntries(session, partCalls(turn)),
     lastPromptUsage: promptUsage(partCalls(turn)),
+    keepsExecution,
     forgets: [turn.turnId],
     ...(settles === undefined ? {} : { settles }),
     ...(advances === undefined ? {} : { advances }),

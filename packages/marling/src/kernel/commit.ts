@@ -30,6 +30,8 @@ export interface Change {
   readonly counts?: "turn" | "operation" | "nothing";
   /** Set when a turn may be running that the commit is no part of. */
   readonly isBesideTurns?: boolean;
+  /** False when what a code executor did is not to be kept. */
+  readonly keepsExecution?: boolean;
   readonly usage?: readonly UsageEntry[];
   readonly lastPromptUsage?: TokenUsage | undefined;
   /** Made when everything else is known: the revision, and what went wrong on the way. */
@@ -81,9 +83,10 @@ async function commitNow(session: ResidentSession, change: Change): Promise<Comm
   const before = session.state;
   const { graph: changed, nodes } = change.change(before.graph);
   const isBeside = change.isBesideTurns === true;
-  const execution = isBeside
-    ? { graph: changed, components: {} }
-    : await saveExecutionState(session, changed);
+  const execution =
+    isBeside || change.keepsExecution === false
+      ? { graph: changed, components: {} }
+      : await saveExecutionState(session, changed);
   const { components, saved, issues } = changedComponents(session, { isBeside });
   const state = nextState(before, change, { graph: execution.graph, saved });
   const settles = change.settles?.(before.revision + 1, issues);

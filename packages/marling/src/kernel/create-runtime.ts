@@ -4,12 +4,12 @@ import { hostname } from "node:os";
 import { systemClock } from "../base/clock.ts";
 import { inlineEffects } from "../effects/inline.ts";
 import { journalEffects } from "../effects/journal.ts";
+import { definePlugin } from "../plugin/define-plugin.ts";
 import type { Plugin } from "../plugin/plugin.ts";
 import { createPluginHost } from "../plugin/plugin-host.ts";
-import { definePlugin } from "../plugin/define-plugin.ts";
 import { memoryStore } from "../store/memory.ts";
 import { Runtime } from "./runtime.ts";
-import { type RuntimeOptions, bindModels, checkRuntimeOptions } from "./runtime-options.ts";
+import { bindModels, checkRuntimeOptions, type RuntimeOptions } from "./runtime-options.ts";
 import { Waits } from "./waits.ts";
 
 const DEFAULT_TURN_BUDGET = 50;
@@ -24,11 +24,15 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   const plugins = [...hostTools(options), ...(options.plugins ?? [])];
   return new Runtime({
     store,
-    effects: options.effects ?? (store.journal === undefined ? inlineEffects() : journalEffects(store.journal)),
+    effects:
+      options.effects ?? (store.journal === undefined ? inlineEffects() : journalEffects(store.journal)),
     clock,
     trace: options.trace,
     models: bindModels(options),
-    plugins: createPluginHost(plugins, { hookTimeoutMs: options.hookTimeoutMs ?? DEFAULT_HOOK_TIMEOUT_MS, clock }),
+    plugins: createPluginHost(plugins, {
+      hookTimeoutMs: options.hookTimeoutMs ?? DEFAULT_HOOK_TIMEOUT_MS,
+      clock,
+    }),
     waits: new Waits(),
     owner: options.owner ?? `${hostname()}:${process.pid}`,
     instructions: options.instructions,

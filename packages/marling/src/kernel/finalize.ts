@@ -15,6 +15,8 @@ import type { TurnRun } from "./turn-run.ts";
 export interface FinalizedTurn extends DrivenTurn {
   /** Told to watchers after the commit. */
   readonly events: readonly PluginOwned<PluginEvent>[];
+  /** Something failed before the commit: of what the turn did, only its input and its outcome count. */
+  readonly isFault?: true;
 }
 
 /** What hooks after tool calls left behind is kept, then the hooks after the turn add to it. */

@@ -15,6 +15,7 @@ import { type CallCheck, grantLookup, validateCall } from "../tool/dispatch.ts";
 import { afterCall } from "./after-call.ts";
 import { keepAttachments } from "./attachments.ts";
 import type { DispatchCall } from "./dispatch.ts";
+import { failedHookOutput } from "./failed-hook-output.ts";
 import { beforeToolCall } from "./tool-hooks.ts";
 import { performEffect, type TurnRun } from "./turn-run.ts";
 
@@ -139,9 +140,7 @@ async function askHooks(
       return checked.kind === "refused" ? checked.output : undefined;
     });
   } catch (thrown) {
-    const code = "before_tool_call_failed";
-    const output = toolFailure({ code, class: "internal", source: "plugin", message: messageOf(thrown) });
-    return { args: call.args, output };
+    return { args: call.args, output: failedHookOutput("before_tool_call_failed", thrown) };
   }
 }
 

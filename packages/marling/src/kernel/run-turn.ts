@@ -60,7 +60,14 @@ function firstPart({ turnId, message }: AcceptedTurn): TurnPart {
   return { turnId, scope: message.id, message, switches: 0 };
 }
 
-function startPart(session: ResidentSession, { accepted, part, log }: { readonly accepted: AcceptedTurn; readonly part: TurnPart; readonly log: TurnLog }): TurnRun {
+function startPart(
+  session: ResidentSession,
+  {
+    accepted,
+    part,
+    log,
+  }: { readonly accepted: AcceptedTurn; readonly part: TurnPart; readonly log: TurnLog },
+): TurnRun {
   return {
     session,
     turnId: part.turnId,
@@ -97,11 +104,19 @@ async function runPhases(turn: TurnRun): Promise<FinalizedTurn> {
     const issue = faultIssue(fault);
     turn.log.issues.push(issue);
     turn.emit({ kind: "error", issue });
-    return { records: [{ kind: "message", message: turn.inputMessage }], outcome: faultOutcome(fault), events: [] };
+    return {
+      records: [{ kind: "message", message: turn.inputMessage }],
+      outcome: faultOutcome(fault),
+      events: [],
+      isFault: true,
+    };
   }
 }
 
-function nextPart(accepted: AcceptedTurn, { task, switches }: { readonly task: string; readonly switches: number }): TurnPart {
+function nextPart(
+  accepted: AcceptedTurn,
+  { task, switches }: { readonly task: string; readonly switches: number },
+): TurnPart {
   const scope = `${accepted.message.id}.frame.${switches}`;
   const turnId = `${accepted.turnId}:frame:${switches}` as TurnId;
   return { turnId, scope, message: toMessage({ role: "user", content: task }, scope), switches };

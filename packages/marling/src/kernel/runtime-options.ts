@@ -15,7 +15,9 @@ import type { AttachmentPolicy } from "./attachments.ts";
 import type { ModelBinding } from "./parts.ts";
 
 /** A model, or a model with what is known of it. */
-export type ModelOption = ModelPort | { readonly model: ModelPort; readonly contextWindow?: number; readonly maxOutputTokens?: number };
+export type ModelOption =
+  | ModelPort
+  | { readonly model: ModelPort; readonly contextWindow?: number; readonly maxOutputTokens?: number };
 
 export interface RuntimeOptions {
   readonly model?: ModelOption;
@@ -43,28 +45,44 @@ export interface RuntimeOptions {
 }
 
 const OPTIONS: { readonly [K in keyof Required<RuntimeOptions>]: (value: unknown) => string | undefined } = {
-  model: (value) => (isModelOption(value) ? undefined : "a model, or { model, contextWindow?, maxOutputTokens? }"),
-  models: (value) => (isRecord(value) && Object.values(value).every(isModelOption) ? undefined : "an object of models by name"),
-  store: (value) => (isRecord(value) && typeof value["commit"] === "function" ? undefined : "a store, such as memoryStore()"),
-  effects: (value) => (isRecord(value) && typeof value["run"] === "function" ? undefined : "an effect host, such as inlineEffects()"),
+  model: (value) =>
+    isModelOption(value) ? undefined : "a model, or { model, contextWindow?, maxOutputTokens? }",
+  models: (value) =>
+    isRecord(value) && Object.values(value).every(isModelOption) ? undefined : "an object of models by name",
+  store: (value) =>
+    isRecord(value) && typeof value["commit"] === "function" ? undefined : "a store, such as memoryStore()",
+  effects: (value) =>
+    isRecord(value) && typeof value["run"] === "function"
+      ? undefined
+      : "an effect host, such as inlineEffects()",
   plugins: (value) => (Array.isArray(value) ? undefined : "an array of plugins"),
-  tools: (value) => (Array.isArray(value) || isRecord(value) ? undefined : "an array of tools, or a tool provider"),
+  tools: (value) =>
+    Array.isArray(value) || isRecord(value) ? undefined : "an array of tools, or a tool provider",
   instructions: (value) => (typeof value === "string" ? undefined : "a string"),
   turnBudget: (value) => (isBudget(value) ? undefined : 'a positive whole number, or "unbounded"'),
   owner: (value) => (typeof value === "string" && value.trim() !== "" ? undefined : "a non-blank string"),
   hookTimeoutMs: (value) => (isPositive(value) ? undefined : "a positive number of milliseconds"),
-  toolConcurrency: (value) => (isPositive(value) && Number.isInteger(value) ? undefined : "a positive whole number"),
+  toolConcurrency: (value) =>
+    isPositive(value) && Number.isInteger(value) ? undefined : "a positive whole number",
   attachmentPolicy: (value) => (typeof value === "function" ? undefined : "a function"),
-  trace: (value) => (isRecord(value) && typeof value["record"] === "function" ? undefined : "a trace sink with record()"),
-  clock: (value) => (isRecord(value) && typeof value["now"] === "function" ? undefined : "a clock with now(), monotonic(), sleep() and after()"),
-  probe: (value) => (isRecord(value) && typeof value["beginNamed"] === "function" ? undefined : "a probe with beginNamed() and endNamed()"),
+  trace: (value) =>
+    isRecord(value) && typeof value["record"] === "function" ? undefined : "a trace sink with record()",
+  clock: (value) =>
+    isRecord(value) && typeof value["now"] === "function"
+      ? undefined
+      : "a clock with now(), monotonic(), sleep() and after()",
+  probe: (value) =>
+    isRecord(value) && typeof value["beginNamed"] === "function"
+      ? undefined
+      : "a probe with beginNamed() and endNamed()",
 };
 
 /** Throws `invalid_options`, naming the option. */
 export function checkRuntimeOptions(options: unknown): asserts options is RuntimeOptions {
   if (!isRecord(options)) throw refuse("options", "an object", options);
   for (const [name, value] of Object.entries(options)) {
-    if (!Object.hasOwn(OPTIONS, name)) throw refuse(name, `one of the options ${Object.keys(OPTIONS).join(", ")}`, undefined);
+    if (!Object.hasOwn(OPTIONS, name))
+      throw refuse(name, `one of the options ${Object.keys(OPTIONS).join(", ")}`, undefined);
     const expected = value === undefined ? undefined : OPTIONS[name as keyof RuntimeOptions](value);
     if (expected !== undefined) throw refuse(name, expected, value);
   }
@@ -75,16 +93,21 @@ export function bindModels({ model, models = {} }: RuntimeOptions): ReadonlyMap<
   const bindings = new Map<string, ModelBinding>();
   if (model !== undefined) bindings.set("default", binding("default", model));
   for (const [name, option] of Object.entries(models)) {
-    if (name === "default" && model !== undefined) throw refuse("models.default", "another name than `default`, which is the option `model`", undefined);
+    if (name === "default" && model !== undefined)
+      throw refuse("models.default", "another name than `default`, which is the option `model`", undefined);
     bindings.set(name, binding(name, option));
   }
   return bindings;
 }
 
 function binding(name: string, option: ModelOption): ModelBinding {
-  const { port, given } = "call" in option ? { port: option, given: {} as { contextWindow?: number; maxOutputTokens?: number } } : { port: option.model, given: option };
+  const { port, given } =
+    "call" in option
+      ? { port: option, given: {} as { contextWindow?: number; maxOutputTokens?: number } }
+      : { port: option.model, given: option };
   for (const limit of ["contextWindow", "maxOutputTokens"] as const) {
-    if (given[limit] !== undefined && !isPositive(given[limit])) throw refuse(`${name}.${limit}`, "a positive number of tokens", given[limit]);
+    if (given[limit] !== undefined && !isPositive(given[limit]))
+      throw refuse(`${name}.${limit}`, "a positive number of tokens", given[limit]);
   }
   return {
     name,
@@ -96,7 +119,10 @@ function binding(name: string, option: ModelOption): ModelBinding {
 
 function isModelOption(value: unknown): boolean {
   if (!isRecord(value)) return false;
-  return typeof value["call"] === "function" || (isRecord(value["model"]) && typeof value["model"]["call"] === "function");
+  return (
+    typeof value["call"] === "function" ||
+    (isRecord(value["model"]) && typeof value["model"]["call"] === "function")
+  );
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {
@@ -109,10 +135,16 @@ function isPositive(value: unknown): value is number {
 
 function refuse(option: string, expected: string, found: unknown): MarlingError {
   const what = found === undefined ? "" : `, found ${describe(found)}`;
-  return new MarlingError("invalid_options", `option ${option}: expected ${expected}${what}`, { details: { option } });
+  return new MarlingError("invalid_options", `option ${option}: expected ${expected}${what}`, {
+    details: { option },
+  });
 }
 
 function describe(value: unknown): string {
   if (value === null) return "null";
-  return typeof value === "object" ? "an object of another kind" : typeof value === "function" ? "a function" : JSON.stringify(value);
+  return typeof value === "object"
+    ? "an object of another kind"
+    : typeof value === "function"
+      ? "a function"
+      : JSON.stringify(value);
 }

@@ -1,11 +1,11 @@
 // The runtime: which sessions are open, and how they come and go.
 
 import { MarlingError } from "../base/errors.ts";
-import { type NodeId, type SessionId, nodeId, sessionId } from "../model/ids.ts";
-import { type JsonObject, decodeJsonObject } from "../model/json.ts";
+import { type NodeId, nodeId, type SessionId, sessionId } from "../model/ids.ts";
+import { decodeJsonObject, type JsonObject } from "../model/json.ts";
 import type { SessionPolicy } from "../model/policy.ts";
 import type { PluginHost } from "../plugin/plugin-host.ts";
-import type { SessionCreateRequest, SessionCreated } from "../plugin/session-create.ts";
+import type { SessionCreated, SessionCreateRequest } from "../plugin/session-create.ts";
 import type { SessionAuthority } from "../session/frame.ts";
 import { currentFrame } from "../session/graph.ts";
 import type { InboxRow, SessionFilter, SessionPage } from "../store/contract.ts";
@@ -15,8 +15,8 @@ import { openSession } from "./open-session.ts";
 import type { KernelParts, SessionDirectory } from "./parts.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { reachable } from "./services.ts";
-import { decodeState } from "./session-state.ts";
 import { Session } from "./session.ts";
+import { decodeState } from "./session-state.ts";
 import { type QueuedTurn, TurnQueue } from "./turn-queue.ts";
 import type { ResolveStatus, Waits } from "./waits.ts";
 
@@ -34,7 +34,15 @@ export interface SessionOptions {
   readonly parent?: string;
 }
 
-const SESSION_OPTIONS: readonly (keyof SessionOptions)[] = ["plugins", "instructions", "model", "modelId", "maxTurns", "prompt", "parent"];
+const SESSION_OPTIONS: readonly (keyof SessionOptions)[] = [
+  "plugins",
+  "instructions",
+  "model",
+  "modelId",
+  "maxTurns",
+  "prompt",
+  "parent",
+];
 
 export interface SessionAdmin {
   list(filter?: SessionFilter): Promise<SessionPage>;
@@ -107,9 +115,12 @@ export class Runtime implements AsyncDisposable {
    * Finishes turns that were accepted and not finished, in whichever sessions they are. Resolves when each is committed;
    * joins what the opening of a session has begun.
    */
-  async recover(): Promise<{ readonly resumed: readonly { readonly sessionId: string; readonly turnId: string }[] }> {
+  async recover(): Promise<{
+    readonly resumed: readonly { readonly sessionId: string; readonly turnId: string }[];
+  }> {
     this.#refuseClosed();
-    if (this.#parts.store.journal !== undefined) for (const id of await this.#parts.store.unsettled()) await this.session(id);
+    if (this.#parts.store.journal !== undefined)
+      for (const id of await this.#parts.store.unsettled()) await this.session(id);
     const open = await Promise.all(this.#open.values());
     const turns = open.flatMap(({ recovered }) => recovered);
     await Promise.all(turns.map(({ done }) => done.promise));
@@ -117,7 +128,10 @@ export class Runtime implements AsyncDisposable {
   }
 
   /** Completes a tool call that waits. */
-  async resolve(waitKey: string, value: { readonly ok: unknown } | { readonly error: { readonly code: string; readonly message: string } }): Promise<ResolveStatus> {
+  async resolve(
+    waitKey: string,
+    value: { readonly ok: unknown } | { readonly error: { readonly code: string; readonly message: string } },
+  ): Promise<ResolveStatus> {
     return this.#waits.resolve(waitKey, value);
   }
 
@@ -126,7 +140,11 @@ export class Runtime implements AsyncDisposable {
     if (this.#isClosed) return;
     this.#isClosed = true;
     const open = await Promise.allSettled(this.#open.values());
-    await Promise.all(open.map(async (settled) => (settled.status === "fulfilled" ? this.#release(settled.value) : undefined)));
+    await Promise.all(
+      open.map(async (settled) =>
+        settled.status === "fulfilled" ? this.#release(settled.value) : undefined,
+      ),
+    );
     await this.#parts.store.close();
   }
 
@@ -139,11 +157,19 @@ export class Runtime implements AsyncDisposable {
   }
 
   /** Registers an opening at once, so that two callers of one id get one session. */
-  #track(id: SessionId, open: () => Promise<{ readonly session: ResidentSession; readonly inputs: number }>): Promise<Open> {
+  #track(
+    id: SessionId,
+    open: () => Promise<{ readonly session: ResidentSession; readonly inputs: number }>,
+  ): Promise<Open> {
     const opening = open().then(async ({ session, inputs }) => {
       const queue = new TurnQueue(session, inputs);
       const recovered = queue.enqueue(await this.#unfinished(id));
-      const entry: { -readonly [K in keyof Open]: Open[K] } = { resident: session, queue, recovered, handle: undefined as never };
+      const entry: { -readonly [K in keyof Open]: Open[K] } = {
+        resident: session,
+        queue,
+        recovered,
+        handle: undefined as never,
+      };
       entry.handle = new Session(session, { queue, close: () => this.#release(entry) });
       this.#resident.set(id, session);
       return entry;
@@ -170,7 +196,12 @@ export class Runtime implements AsyncDisposable {
     const open = this.#resident.get(id);
     if (open !== undefined) return open.frame.assignment.authority;
     const stored = await this.#parts.store.load(id);
-    if (stored === undefined) throw new MarlingError("unknown_session", `option parent: expected a session that exists, found ${id}`, { details: { sessionId: id } });
+    if (stored === undefined)
+      throw new MarlingError(
+        "unknown_session",
+        `option parent: expected a session that exists, found ${id}`,
+        { details: { sessionId: id } },
+      );
     return currentFrame(decodeState(stored).graph).assignment.authority;
   }
 
@@ -182,11 +213,19 @@ export class Runtime implements AsyncDisposable {
   }
 
   async #closeFor(id: string, from: ResidentSession): Promise<void> {
-    if (id === from.id) throw new MarlingError("session_busy", `session ${id}: expected another session to close, found the current one`);
+    if (id === from.id)
+      throw new MarlingError(
+        "session_busy",
+        `session ${id}: expected another session to close, found the current one`,
+      );
     const open = await this.#open.get(id);
     if (open === undefined) return;
     reachable(from, id);
-    if (open.queue.isBusy) throw new MarlingError("session_busy", `session ${id}: expected an idle session to close, found one with a running turn`);
+    if (open.queue.isBusy)
+      throw new MarlingError(
+        "session_busy",
+        `session ${id}: expected an idle session to close, found one with a running turn`,
+      );
     await this.#release(open);
   }
 
@@ -209,36 +248,64 @@ export class Runtime implements AsyncDisposable {
   async #fork(id: SessionId, { as, at }: { readonly as: string; readonly at?: string }): Promise<Session> {
     this.#refuseClosed();
     const to = sessionId(as);
-    const open = await this.#open.get(id);
-    if (open !== undefined) await open.resident.writer.idle();
     const point: { readonly at?: NodeId } = at === undefined ? {} : { at: nodeId(at) };
     await this.#parts.store.fork({ from: id, as: to, ...point });
     const { handle, resident } = await this.#track(to, async () =>
       openSession(this.#parts, to, { policy: {}, pluginOptions: undefined, parent: undefined, isFork: true }),
     );
-    if (resident.plugins.hasRuntimeEventHooks) await resident.plugins.emitRuntimeEvent({ kind: "session_forked", sessionId: to, from: id });
+    if (resident.plugins.hasRuntimeEventHooks)
+      await resident.plugins.emitRuntimeEvent({ kind: "session_forked", sessionId: to, from: id });
     return handle;
   }
 
   #refuseClosed(): void {
-    if (this.#isClosed) throw new MarlingError("runtime_closed", "expected an open runtime, found a closed one");
+    if (this.#isClosed)
+      throw new MarlingError("runtime_closed", "expected an open runtime, found a closed one");
   }
 }
 
-function readOptions(options: SessionOptions, parts: KernelParts): { readonly policy: Partial<SessionPolicy>; readonly pluginOptions: JsonObject | undefined; readonly parent: SessionId | undefined } {
+function readOptions(
+  options: SessionOptions,
+  parts: KernelParts,
+): {
+  readonly policy: Partial<SessionPolicy>;
+  readonly pluginOptions: JsonObject | undefined;
+  readonly parent: SessionId | undefined;
+} {
   const unknown = Object.keys(options).find((name) => !(SESSION_OPTIONS as readonly string[]).includes(name));
-  if (unknown !== undefined) throw new MarlingError("invalid_options", `option ${unknown}: expected one of ${SESSION_OPTIONS.join(", ")}`, { details: { option: unknown } });
+  if (unknown !== undefined)
+    throw new MarlingError(
+      "invalid_options",
+      `option ${unknown}: expected one of ${SESSION_OPTIONS.join(", ")}`,
+      { details: { option: unknown } },
+    );
   const { plugins, parent, ...policy } = options;
   if (policy.model !== undefined && !parts.models.has(policy.model)) {
-    throw new MarlingError("provider_unavailable", `option model: expected one of ${[...parts.models.keys()].join(", ")}, found ${String(policy.model)}`, { details: { providerId: policy.model } });
+    throw new MarlingError(
+      "provider_unavailable",
+      `option model: expected one of ${[...parts.models.keys()].join(", ")}, found ${String(policy.model)}`,
+      { details: { providerId: policy.model } },
+    );
   }
-  const defined = Object.fromEntries(Object.entries(policy).filter(([, value]) => value !== undefined)) as Partial<SessionPolicy>;
+  const defined = Object.fromEntries(
+    Object.entries(policy).filter(([, value]) => value !== undefined),
+  ) as Partial<SessionPolicy>;
   const pluginOptions = plugins === undefined ? undefined : decodeJsonObject(plugins, "option plugins");
-  const stranger = Object.keys(pluginOptions ?? {}).find((pluginId) => !parts.plugins.plugins.some(({ id }) => id === pluginId));
-  if (stranger !== undefined) throw new MarlingError("unknown_plugin", `option plugins: expected ids of the runtime's plugins, found ${stranger}`, { details: { pluginId: stranger } });
+  const stranger = Object.keys(pluginOptions ?? {}).find(
+    (pluginId) => !parts.plugins.plugins.some(({ id }) => id === pluginId),
+  );
+  if (stranger !== undefined)
+    throw new MarlingError(
+      "unknown_plugin",
+      `option plugins: expected ids of the runtime's plugins, found ${stranger}`,
+      { details: { pluginId: stranger } },
+    );
   return { policy: defined, pluginOptions, parent: parent === undefined ? undefined : sessionId(parent) };
 }
 
 function openAlready(id: SessionId): MarlingError {
-  return new MarlingError("session_busy", `session ${id}: expected a closed session to give it plugin options or a parent, found an open one`);
+  return new MarlingError(
+    "session_busy",
+    `session ${id}: expected a closed session to give it plugin options or a parent, found an open one`,
+  );
 }

@@ -11,11 +11,19 @@ import type { OperationDef } from "../plugin/operation.ts";
 import type { PluginDefinition } from "../plugin/plugin.ts";
 import type { AppendNode } from "../session/node.ts";
 import type { HistoryNode, SessionView } from "../session/view.ts";
-import type { Schema, InferSchema } from "../tool/contract.ts";
+import type { InferSchema, Schema } from "../tool/contract.ts";
 import { appendNodes } from "./append-nodes.ts";
 import { compactSession } from "./compact.ts";
 import { configureSession } from "./configure.ts";
-import { type CommandReceipt, type OperationOptions, type TaskReceipt, invokeAction, queryPlugin, runCommand, runTask } from "./operations.ts";
+import {
+  type CommandReceipt,
+  invokeAction,
+  type OperationOptions,
+  queryPlugin,
+  runCommand,
+  runTask,
+  type TaskReceipt,
+} from "./operations.ts";
 import { type PluginHandle, pluginHandle } from "./plugin-handle.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { type SessionTools, sessionTools } from "./session-tools.ts";
@@ -53,7 +61,10 @@ export class Session implements AsyncDisposable {
   readonly #queue: TurnQueue;
   readonly #close: () => Promise<void>;
 
-  constructor(resident: ResidentSession, { queue, close }: { readonly queue: TurnQueue; readonly close: () => Promise<void> }) {
+  constructor(
+    resident: ResidentSession,
+    { queue, close }: { readonly queue: TurnQueue; readonly close: () => Promise<void> },
+  ) {
     this.id = resident.id;
     this.#resident = resident;
     this.#queue = queue;
@@ -75,9 +86,13 @@ export class Session implements AsyncDisposable {
     const report = await this.#submit(input, options, reader.jsonSchema).result;
     const { outcome } = report;
     if (outcome.kind === "stopped") {
-      throw new MarlingError("turn_stopped", `turn ${report.turnId} stopped: ${outcome.reason}${outcome.message === undefined ? "" : `: ${outcome.message}`}`, {
-        details: { report },
-      });
+      throw new MarlingError(
+        "turn_stopped",
+        `turn ${report.turnId} stopped: ${outcome.reason}${outcome.message === undefined ? "" : `: ${outcome.message}`}`,
+        {
+          details: { report },
+        },
+      );
     }
     return { text: report.text, value: (await reader.read(outcome)) as never, report };
   }
@@ -88,7 +103,10 @@ export class Session implements AsyncDisposable {
   }
 
   /** Asks a turn to end. The transcript so far is kept. */
-  async cancel(turnId: string, reason = "cancelled by the host"): Promise<"requested" | "already_requested" | "completed" | "unknown"> {
+  async cancel(
+    turnId: string,
+    reason = "cancelled by the host",
+  ): Promise<"requested" | "already_requested" | "completed" | "unknown"> {
     return this.#queue.cancel(turnId, reason);
   }
 
@@ -120,7 +138,10 @@ export class Session implements AsyncDisposable {
   }
 
   /** Appends nodes beside any turn; a required ancestor that is not on the active path writes nothing. */
-  async appendNodes(nodes: readonly AppendNode[], options: { readonly requiresAncestor?: string } = {}): Promise<AppendNodesResult> {
+  async appendNodes(
+    nodes: readonly AppendNode[],
+    options: { readonly requiresAncestor?: string } = {},
+  ): Promise<AppendNodesResult> {
     this.#refuseClosed();
     return appendNodes(this.#resident, { nodes, ...options });
   }
@@ -132,12 +153,20 @@ export class Session implements AsyncDisposable {
 
   async command(name: string, args?: unknown, options?: OperationOptions): Promise<CommandReceipt> {
     this.#refuseClosed();
-    return runCommand(this.#resident, this.#queue, { name, args, ...(options === undefined ? {} : { options }) });
+    return runCommand(this.#resident, this.#queue, {
+      name,
+      args,
+      ...(options === undefined ? {} : { options }),
+    });
   }
 
   async task(name: string, args?: unknown, options?: OperationOptions): Promise<TaskReceipt> {
     this.#refuseClosed();
-    return runTask(this.#resident, this.#queue, { name, args, ...(options === undefined ? {} : { options }) });
+    return runTask(this.#resident, this.#queue, {
+      name,
+      args,
+      ...(options === undefined ? {} : { options }),
+    });
   }
 
   /** The older form of an operation: a failure is in the result. */
@@ -156,7 +185,10 @@ export class Session implements AsyncDisposable {
     this.#refuseClosed();
     const { protocolSession } = this.#resident.plugins;
     if (protocolSession.applySessionExtension === undefined) {
-      throw new MarlingError("protocol_failed", `session ${this.id}: expected a protocol that accepts session extensions, found one that does not`);
+      throw new MarlingError(
+        "protocol_failed",
+        `session ${this.id}: expected a protocol that accepts session extensions, found one that does not`,
+      );
     }
     await protocolSession.applySessionExtension(extension);
   }
@@ -195,6 +227,10 @@ export class Session implements AsyncDisposable {
   }
 
   #refuseClosed(): void {
-    if (this.#queue.isClosed) throw new MarlingError("session_closed", `session ${this.id}: expected an open session, found a closed one`);
+    if (this.#queue.isClosed)
+      throw new MarlingError(
+        "session_closed",
+        `session ${this.id}: expected an open session, found a closed one`,
+      );
   }
 }

@@ -111,7 +111,10 @@ function isRepeatable({ replay = "unsafe" }: ToolManifest): boolean {
 
 function unknownOutcome(name: string): Attempted {
   const message = `The call of ${name} was interrupted. It may have taken effect; check before calling it again.`;
-  return { output: toolFailure({ code: "unknown_outcome", class: "internal", source: "runtime", message }), durationMs: 0 };
+  return {
+    output: toolFailure({ code: "unknown_outcome", class: "internal", source: "runtime", message }),
+    durationMs: 0,
+  };
 }
 
 function startAttempt(run: CallRun, scope: TurnRun, number: number): Attempt {

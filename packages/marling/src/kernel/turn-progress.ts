@@ -21,9 +21,22 @@ export function encodeProgress({ task, switches, log }: TurnProgress): Json {
 export function decodeProgress(raw: Json | undefined, where: string): TurnProgress | undefined {
   if (raw === undefined) return undefined;
   const log = isJsonObject(raw) ? (raw.log as unknown as TurnLog) : undefined;
-  if (!isJsonObject(raw) || raw.version !== 1 || typeof raw.task !== "string" || typeof raw.switches !== "number" || !isJsonObject(raw.log)) {
-    throw new MarlingError("unsupported_version", `${where}: expected the progress of a turn in version 1, found another`);
+  if (
+    !isJsonObject(raw) ||
+    raw.version !== 1 ||
+    typeof raw.task !== "string" ||
+    typeof raw.switches !== "number" ||
+    !isJsonObject(raw.log)
+  ) {
+    throw new MarlingError(
+      "unsupported_version",
+      `${where}: expected the progress of a turn in version 1, found another`,
+    );
   }
   const { issues, toolCalls, modelCalls } = log as TurnLog;
-  return { task: raw.task, switches: raw.switches, log: { issues: [...issues], toolCalls: [...toolCalls], modelCalls: [...modelCalls] } };
+  return {
+    task: raw.task,
+    switches: raw.switches,
+    log: { issues: [...issues], toolCalls: [...toolCalls], modelCalls: [...modelCalls] },
+  };
 }

@@ -11,9 +11,9 @@ import type { InboxRow } from "../store/contract.ts";
 import { type AdmitOptions, type Admitted, admit, inputMessage } from "./admit.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { runTurn } from "./run-turn.ts";
-import { decodeProgress } from "./turn-progress.ts";
 import { type CancelStatus, TurnControl } from "./turn-control.ts";
 import { TurnEvents } from "./turn-events.ts";
+import { decodeProgress } from "./turn-progress.ts";
 
 /** A turn that was accepted, wherever it is on its way. */
 export interface QueuedTurn {
@@ -44,7 +44,11 @@ export class TurnQueue {
   /** Accepts an input and queues its turn; an input that is known already gives the turn it has. */
   submit(input: unknown, options: AdmitOptions): Promise<Admitted & { readonly turn: QueuedTurn }> {
     return this.#admissions.run(async () => {
-      if (this.#isClosed) throw new MarlingError("session_closed", `session ${this.#session.id}: expected an open session, found a closed one`);
+      if (this.#isClosed)
+        throw new MarlingError(
+          "session_closed",
+          `session ${this.#session.id}: expected an open session, found a closed one`,
+        );
       const admitted = await admit(this.#session, input, options);
       this.#inputs = Math.max(this.#inputs, admitted.row.sequence);
       return { ...admitted, turn: this.#live.get(admitted.row.turnId) ?? this.#start(admitted.row, options) };
@@ -83,7 +87,12 @@ export class TurnQueue {
   }
 
   #start(row: InboxRow, options: AdmitOptions): QueuedTurn {
-    const turn: QueuedTurn = { row, control: new TurnControl(), events: new TurnEvents(), done: deferred<TurnReport>() };
+    const turn: QueuedTurn = {
+      row,
+      control: new TurnControl(),
+      events: new TurnEvents(),
+      done: deferred<TurnReport>(),
+    };
     turn.done.promise.catch(() => undefined);
     if (row.report !== undefined) {
       this.#completed.add(row.turnId);

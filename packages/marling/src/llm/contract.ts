@@ -1,7 +1,7 @@
 // The seam to language models: one call in, one outcome out, deltas sideways. Types and obligations only.
 
-import type { Role, MessagePart } from "../model/message.ts";
 import type { JsonObject } from "../model/json.ts";
+import type { MessagePart, Role } from "../model/message.ts";
 import type { ModelOutcome } from "../model/model-response.ts";
 import type { TokenUsage } from "../model/usage.ts";
 
@@ -57,5 +57,8 @@ export interface ModelPort {
   readonly id: string;
   readonly contextWindow?: number;
   readonly maxOutputTokens?: number;
-  call(request: ModelRequest, options: { readonly sink: ModelSink; readonly signal: AbortSignal }): Promise<ModelOutcome>;
+  call(
+    request: ModelRequest,
+    options: { readonly sink: ModelSink; readonly signal: AbortSignal },
+  ): Promise<ModelOutcome>;
 }

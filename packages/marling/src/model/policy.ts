@@ -27,7 +27,8 @@ export function decodePolicy(raw: unknown, where = "policy"): SessionPolicy {
   const { model, modelId, instructions, maxTurns, autonomous } = json;
   if (typeof model !== "string" || model.trim() === "")
     throw refuse(`${where}.model`, "the name of a model", model);
-  if (modelId !== undefined && typeof modelId !== "string") throw refuse(`${where}.modelId`, "a string", modelId);
+  if (modelId !== undefined && typeof modelId !== "string")
+    throw refuse(`${where}.modelId`, "a string", modelId);
   if (instructions !== undefined && typeof instructions !== "string") {
     throw refuse(`${where}.instructions`, "a string", instructions);
   }

@@ -1,4 +1,11 @@
-export { storeConformance } from "./conformance/store.ts";
-export { callTool, callTools, failWith, say, scriptedModel } from "./scripted-model.ts";
-export type { CallOptions, SayOptions, ScriptFunction, ScriptStep, ScriptedFailure, ScriptedModel } from "./scripted-model.ts";
 export type { StoreConformance, StoreHarness, SuiteApi } from "./conformance/store.ts";
+export { storeConformance } from "./conformance/store.ts";
+export type {
+  CallOptions,
+  SayOptions,
+  ScriptedFailure,
+  ScriptedModel,
+  ScriptFunction,
+  ScriptStep,
+} from "./scripted-model.ts";
+export { callTool, callTools, failWith, say, scriptedModel } from "./scripted-model.ts";

@@ -3,10 +3,10 @@
 //   SM2  call ids derive from the conversation, never from a counter of the process.
 //   SM3  `requests` holds what was sent, oldest first, as plain JSON copies.
 
+import type { ModelPort, ModelRequest, ModelSink } from "../llm/contract.ts";
 import type { ModelFailureKind, ModelOutcome, ResponsePart } from "../model/model-response.ts";
 import type { TokenUsage } from "../model/usage.ts";
 import { NO_USAGE } from "../model/usage.ts";
-import type { ModelPort, ModelRequest, ModelSink } from "../llm/contract.ts";
 
 export interface SayOptions {
   /** How the text is streamed; by default in one chunk, and not at all when empty. */
@@ -23,7 +23,11 @@ export interface CallOptions {
 
 export type ScriptStep =
   | { readonly kind: "say"; readonly text: string; readonly options: SayOptions }
-  | { readonly kind: "call_tools"; readonly calls: readonly (readonly [name: string, args: unknown])[]; readonly options: CallOptions }
+  | {
+      readonly kind: "call_tools";
+      readonly calls: readonly (readonly [name: string, args: unknown])[];
+      readonly options: CallOptions;
+    }
   | { readonly kind: "fail"; readonly failure: ScriptedFailure };
 
 export interface ScriptedFailure {
@@ -54,7 +58,10 @@ export function callTool(name: string, args: unknown = {}, options: CallOptions 
 }
 
 /** Asks for several tool calls in one response. Arguments that are a string are sent as they are, JSON or not. */
-export function callTools(calls: readonly (readonly [name: string, args: unknown])[], options: CallOptions = {}): ScriptStep {
+export function callTools(
+  calls: readonly (readonly [name: string, args: unknown])[],
+  options: CallOptions = {},
+): ScriptStep {
   return { kind: "call_tools", calls, options };
 }
 
@@ -64,7 +71,9 @@ export function failWith(failure: ScriptedFailure): ScriptStep {
 }
 
 /** A model that plays steps in order, or asks one function for each answer. */
-export function scriptedModel(script: readonly (ScriptStep | ScriptFunction)[] | ScriptFunction): ScriptedModel {
+export function scriptedModel(
+  script: readonly (ScriptStep | ScriptFunction)[] | ScriptFunction,
+): ScriptedModel {
   const requests: ModelRequest[] = [];
   const steps = typeof script === "function" ? undefined : [...script];
   const next = async (request: ModelRequest): Promise<ScriptStep | undefined> => {
@@ -118,7 +127,9 @@ function calling(
     stream(options.text, sink);
     parts.push({ kind: "text", text: options.text });
   }
-  const before = request.messages.flatMap((message) => message.parts).filter((part) => part.kind === "tool_call").length;
+  const before = request.messages
+    .flatMap((message) => message.parts)
+    .filter((part) => part.kind === "tool_call").length;
   for (const [index, [name, args]] of calls.entries()) {
     const text = typeof args === "string" ? args : JSON.stringify(args);
     parts.push({ kind: "tool_call", callId: `call_${before + index + 1}`, name, args: text });
@@ -131,10 +142,19 @@ function failing(failure: ScriptedFailure, sink: ModelSink): ModelOutcome {
   const { kind, message = `scripted failure: ${kind}`, retryAfterMs } = failure;
   const retryable = failure.retryable ?? RETRYABLE.has(kind);
   const wait = retryAfterMs === undefined ? {} : { retryAfterMs };
-  return { kind: "failure", failure: { kind, message, retryable, code: kind, usage: usage(failure.usage), ...wait } };
+  return {
+    kind: "failure",
+    failure: { kind, message, retryable, code: kind, usage: usage(failure.usage), ...wait },
+  };
 }
 
-const RETRYABLE: ReadonlySet<ModelFailureKind> = new Set(["rate_limit", "overloaded", "network", "timeout", "truncated_stream"]);
+const RETRYABLE: ReadonlySet<ModelFailureKind> = new Set([
+  "rate_limit",
+  "overloaded",
+  "network",
+  "timeout",
+  "truncated_stream",
+]);
 
 function reason(text: string, sink: ModelSink): ResponsePart {
   sink({ kind: "reasoning_delta", text });
@@ -151,9 +171,15 @@ function usage(given: Partial<TokenUsage> | undefined): TokenUsage {
 
 function exhausted(call: number): ModelOutcome {
   const message = `the script has no step for model call ${call}: expected a step, found the end of the script`;
-  return { kind: "failure", failure: { kind: "invalid_request", code: "script_exhausted", message, retryable: false } };
+  return {
+    kind: "failure",
+    failure: { kind: "invalid_request", code: "script_exhausted", message, retryable: false },
+  };
 }
 
 function cancelled(): ModelOutcome {
-  return { kind: "failure", failure: { kind: "cancelled", message: "the call was cancelled", retryable: false } };
+  return {
+    kind: "failure",
+    failure: { kind: "cancelled", message: "the call was cancelled", retryable: false },
+  };
 }

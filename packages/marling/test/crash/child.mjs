@@ -21,20 +21,23 @@ const watch = {
 
 /** Every method of the store has a boundary before and after it; what writes says when it has written. */
 function watched(target, writes) {
-  return new Proxy({}, {
-    get(_object, member) {
-      const value = target[member];
-      if (member === "journal") return value === undefined ? undefined : watched(value, ["append"]);
-      if (typeof value !== "function") return value;
-      return async (...args) => {
-        watch.boundary(`before ${String(member)}`);
-        const result = await value.apply(target, args);
-        if (writes.includes(member)) watch.log("written");
-        watch.boundary(`after ${String(member)}`);
-        return result;
-      };
+  return new Proxy(
+    {},
+    {
+      get(_object, member) {
+        const value = target[member];
+        if (member === "journal") return value === undefined ? undefined : watched(value, ["append"]);
+        if (typeof value !== "function") return value;
+        return async (...args) => {
+          watch.boundary(`before ${String(member)}`);
+          const result = await value.apply(target, args);
+          if (writes.includes(member)) watch.log("written");
+          watch.boundary(`after ${String(member)}`);
+          return result;
+        };
+      },
     },
-  });
+  );
 }
 
 const scenario = SCENARIOS[name](watch);
@@ -51,11 +54,18 @@ const model = {
   },
 };
 
-const runtime = createRuntime({ model, store: watched(sqliteStore({ path }), ["commit", "admit"]), ...scenario.options });
+const runtime = createRuntime({
+  model,
+  store: watched(sqliteStore({ path }), ["commit", "admit"]),
+  ...scenario.options,
+});
 await runtime.recover();
 const session = await runtime.session("s");
-for (const [index, input] of scenario.inputs.entries()) await session.turn(input, { key: `input-${index}` }).result;
-const state = session.operations().some(({ name: operation }) => operation === "counting.seen") ? await session.query("counting.seen", {}) : null;
+for (const [index, input] of scenario.inputs.entries())
+  await session.turn(input, { key: `input-${index}` }).result;
+const state = session.operations().some(({ name: operation }) => operation === "counting.seen")
+  ? await session.query("counting.seen", {})
+  : null;
 const { messages, frames, usage, turnIndex } = session.read();
 const history = await session.history();
 await runtime.close();

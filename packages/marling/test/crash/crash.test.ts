@@ -26,13 +26,19 @@ function live(scenario: string, run: string, killAt: number): Promise<Life> {
   return new Promise((resolve) => {
     execFile(process.execPath, [CHILD, scenario, path, log, String(killAt)], (error, stdout, stderr) => {
       const killed = (error as { signal?: string } | null)?.signal === "SIGKILL";
-      const said = stdout === "" ? undefined : (JSON.parse(stdout) as { boundaries: number; end: Record<string, unknown> });
+      const said =
+        stdout === ""
+          ? undefined
+          : (JSON.parse(stdout) as { boundaries: number; end: Record<string, unknown> });
       resolve({ killed, boundaries: said?.boundaries ?? 0, end: said?.end, stderr });
     });
   });
 }
 
-const logOf = (run: string): readonly string[] => readFileSync(join(folder, `${run}.log`), "utf8").trim().split("\n");
+const logOf = (run: string): readonly string[] =>
+  readFileSync(join(folder, `${run}.log`), "utf8")
+    .trim()
+    .split("\n");
 
 /** Effects that ran again although they were finished, and written by something that came after. */
 function repeated(lines: readonly string[]): readonly string[] {
@@ -54,14 +60,23 @@ const unsafeTwice = (lines: readonly string[]): readonly string[] => {
   return calls.filter((line, index) => calls.indexOf(line) !== index);
 };
 
-const outcomeIsUnknown = (end: unknown): boolean => JSON.stringify(end).includes("was interrupted. It may have taken effect");
+const outcomeIsUnknown = (end: unknown): boolean =>
+  JSON.stringify(end).includes("was interrupted. It may have taken effect");
 
 async function killEverywhere(scenario: string): Promise<number> {
   const whole = await live(scenario, scenario, 0);
   expect(whole.stderr).toBe("");
   expect(repeated(logOf(scenario))).toEqual([]);
   const points = Array.from({ length: whole.boundaries }, (_, index) => index + 1);
-  await Promise.all([0, 1].map((lane) => killAtEach(scenario, points.filter((point) => point % 2 === lane), whole)));
+  await Promise.all(
+    [0, 1].map((lane) =>
+      killAtEach(
+        scenario,
+        points.filter((point) => point % 2 === lane),
+        whole,
+      ),
+    ),
+  );
   return points.length;
 }
 
@@ -74,7 +89,8 @@ async function killAtEach(scenario: string, points: readonly number[], whole: Li
     expect(second.stderr, `after boundary ${point} of ${scenario}`).toBe("");
     expect(repeated(logOf(run)), `after boundary ${point} of ${scenario}`).toEqual([]);
     expect(unsafeTwice(logOf(run)), `after boundary ${point} of ${scenario}`).toEqual([]);
-    if (!outcomeIsUnknown(second.end)) expect(second.end, `after boundary ${point} of ${scenario}`).toEqual(whole.end);
+    if (!outcomeIsUnknown(second.end))
+      expect(second.end, `after boundary ${point} of ${scenario}`).toEqual(whole.end);
   }
 }
 
@@ -85,6 +101,10 @@ test.each([
   ["hooks", 50],
   ["frames", 30],
   ["retries", 15],
-])("a process killed at any boundary of the scenario %s is recovered to the same end", async (scenario, least) => {
-  expect(await killEverywhere(scenario)).toBeGreaterThanOrEqual(least);
-}, 300_000);
+])(
+  "a process killed at any boundary of the scenario %s is recovered to the same end",
+  async (scenario, least) => {
+    expect(await killEverywhere(scenario)).toBeGreaterThanOrEqual(least);
+  },
+  300_000,
+);

@@ -51,7 +51,9 @@ const counting = (watch) =>
           after: count("after"),
           checkpoint: ({ checkpoint: kind, state }) => {
             checkpoint();
-            const asked = state.tail(8).some(({ parts }) => parts.some((part) => part.text === "One more thing."));
+            const asked = state
+              .tail(8)
+              .some(({ parts }) => parts.some((part) => part.text === "One more thing."));
             return kind === "before_completion" && !asked
               ? directive.enqueueMessages([{ role: "user", content: "One more thing." }])
               : undefined;
@@ -76,7 +78,11 @@ const counting = (watch) =>
 
 /** @type {Record<string, (watch: Watch) => { answer: (request: any) => any, options: any, inputs: string[] }>} */
 export const SCENARIOS = {
-  text: () => ({ answer: (request) => say(`answer ${inputs(request)}`), options: {}, inputs: ["one", "two"] }),
+  text: () => ({
+    answer: (request) => say(`answer ${inputs(request)}`),
+    options: {},
+    inputs: ["one", "two"],
+  }),
   tools: (watch) => ({
     answer: rounds(3, ["a", "b", "c", "d"]),
     options: { tools: ["a", "b", "c", "d"].map((name) => tool(watch, name)) },
@@ -96,10 +102,15 @@ export const SCENARIOS = {
     answer: (request) => {
       const text = request.messages.at(-1)?.parts.at(-1)?.text ?? "";
       if (results(request) === 0 && text === "go") return callTools([["leave", {}]]);
-      return text === "the task" && results(request) === 0 ? callTools([["work", {}]]) : say("done in the new frame");
+      return text === "the task" && results(request) === 0
+        ? callTools([["work", {}]])
+        : say("done in the new frame");
     },
     options: {
-      tools: [tool(watch, "work"), tool(watch, "leave", "safe", () => switchFrame({ key: "second", task: "the task" }))],
+      tools: [
+        tool(watch, "work"),
+        tool(watch, "leave", "safe", () => switchFrame({ key: "second", task: "the task" })),
+      ],
     },
     inputs: ["go", "go on"],
   }),
@@ -108,7 +119,9 @@ export const SCENARIOS = {
     return {
       answer: (request) => {
         failures += 1;
-        return failures % 2 === 1 ? failWith({ kind: "overloaded", retryAfterMs: 1 }) : rounds(1, ["a"])(request);
+        return failures % 2 === 1
+          ? failWith({ kind: "overloaded", retryAfterMs: 1 })
+          : rounds(1, ["a"])(request);
       },
       options: { tools: [tool(watch, "a")] },
       inputs: ["go"],

@@ -240,3 +240,29 @@ test("[K134 stub] a new frame does not inherit the state; the old frame keeps it
   expect(old).toHaveProperty("executionState");
   expect(current).not.toHaveProperty("executionState");
 });
+
+test("[K134 stub] a turn that ends in a fault keeps nothing of what the executor did", async () => {
+  const one = machine();
+  one.memory = Uint8Array.of(1);
+  one.isDirty = true;
+  const { store, put } = blobStore();
+  const failing = plugin("failing", {
+    turn: {
+      after: () => {
+        throw new Error("no");
+      },
+    },
+  });
+  const runtime = createRuntime({
+    model: scriptedModel([say("run 1"), say("sorry")]),
+    store,
+    plugins: [codeProtocol(one.executor), failing],
+  });
+  onTestFinished(() => runtime.close());
+  const session = await runtime.session("s");
+  const before = put.length;
+  one.isDirty = true;
+  const { outcome } = await session.turn("Go").result;
+  expect(outcome).toMatchObject({ kind: "stopped", reason: "runtime_error", code: "hook_failed" });
+  expect(put.length).toBe(before);
+});

@@ -62,7 +62,9 @@ test("[EV3] a watcher that lags gets all text, in fewer events", async () => {
   events.close();
   const seen = [(await first).value as TurnEvent, ...(await all(watcher))];
   expect(seen.length).toBeLessThan(2_000);
-  expect(seen.map((event) => (event.kind === "text_delta" ? event.text : "")).join("")).toBe("x".repeat(50_000));
+  expect(seen.map((event) => (event.kind === "text_delta" ? event.text : "")).join("")).toBe(
+    "x".repeat(50_000),
+  );
   expect(seen.at(-1)).toEqual({ kind: "turn_started", turnId: "t" });
 });
 

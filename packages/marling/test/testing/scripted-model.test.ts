@@ -4,7 +4,12 @@ import { createRuntime, defineTool } from "marling";
 import { callTool, callTools, failWith, say, scriptedModel } from "marling/testing";
 import { expect, test } from "vitest";
 
-const echo = defineTool({ name: "echo", description: "Echoes.", input: { type: "object" }, execute: (args) => args });
+const echo = defineTool({
+  name: "echo",
+  description: "Echoes.",
+  input: { type: "object" },
+  execute: (args) => args,
+});
 
 test("[SM1] steps answer model calls in order, and a function answers by the request", async () => {
   const model = scriptedModel([say("one"), ({ messages }) => say(`you sent ${messages.length} messages`)]);
@@ -37,13 +42,19 @@ test("[SM1] each chunk is one text delta; a text without chunks is one", async (
 
 test("[SM2] call ids go on with the conversation, in every session of one script", async () => {
   const model = scriptedModel(({ messages }) =>
-    messages.at(-1)?.role === "tool" ? say("done") : callTools([["echo", { n: 1 }], ["echo", { n: 2 }]]),
+    messages.at(-1)?.role === "tool"
+      ? say("done")
+      : callTools([
+          ["echo", { n: 1 }],
+          ["echo", { n: 2 }],
+        ]),
   );
   const runtime = createRuntime({ model, tools: [echo] });
   const ids = async (id: string, turns: number): Promise<readonly string[]> => {
     const session = await runtime.session(id);
     const seen: string[] = [];
-    for (let turn = 0; turn < turns; turn += 1) seen.push(...(await session.run("go")).report.toolCalls.map(({ callId }) => callId));
+    for (let turn = 0; turn < turns; turn += 1)
+      seen.push(...(await session.run("go")).report.toolCalls.map(({ callId }) => callId));
     return seen;
   };
   expect(await ids("first", 2)).toEqual(["call_1", "call_2", "call_3", "call_4"]);
@@ -51,7 +62,13 @@ test("[SM2] call ids go on with the conversation, in every session of one script
 });
 
 test("[SM3] requests are copies: messages with role and parts, tools and the system prompt apart", async () => {
-  const model = scriptedModel([callTools([["echo", { n: 1 }], ["echo", { n: 2 }]]), say("done")]);
+  const model = scriptedModel([
+    callTools([
+      ["echo", { n: 1 }],
+      ["echo", { n: 2 }],
+    ]),
+    say("done"),
+  ]);
   const session = await createRuntime({ model, tools: [echo], instructions: "Be brief." }).session("s");
   await session.run("go");
   expect(model.requests).toHaveLength(2);
@@ -65,9 +82,17 @@ test("[SM3] requests are copies: messages with role and parts, tools and the sys
 });
 
 test("usage, reasoning and failures are those of the step", async () => {
-  const model = scriptedModel([failWith({ kind: "auth", message: "no key" }), say("fine", { usage: { input: 7, output: 3 }, reasoning: "hm" })]);
+  const model = scriptedModel([
+    failWith({ kind: "auth", message: "no key" }),
+    say("fine", { usage: { input: 7, output: 3 }, reasoning: "hm" }),
+  ]);
   const session = await createRuntime({ model }).session("s");
-  expect((await session.turn("a").result).outcome).toEqual({ kind: "stopped", reason: "provider_error", code: "auth", message: "no key" });
+  expect((await session.turn("a").result).outcome).toEqual({
+    kind: "stopped",
+    reason: "provider_error",
+    code: "auth",
+    message: "no key",
+  });
   const { report } = await session.run("b");
   expect(report.usage).toEqual({ input: 7, output: 3, cacheRead: 0, cacheWrite: 0, reasoning: 0 });
   expect(report.modelCalls).toMatchObject([{ outcome: "completed", finish: "stop" }]);
@@ -82,6 +107,7 @@ test("arguments that are a string are sent as they are, JSON or not", async () =
 
 async function deltas(turn: AsyncIterable<{ kind: string }>): Promise<readonly string[]> {
   const texts: string[] = [];
-  for await (const event of turn) if (event.kind === "text_delta") texts.push((event as unknown as { text: string }).text);
+  for await (const event of turn)
+    if (event.kind === "text_delta") texts.push((event as unknown as { text: string }).text);
   return texts;
 }
