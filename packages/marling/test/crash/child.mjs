@@ -1,3 +1,4 @@
+// @ts-nocheck -- plain JavaScript for a process of its own, which runs against the build
 // One life of a process: opens the store, recovers, runs what is left of a scenario, and is killed at a boundary.
 //   node child.mjs <scenario> <database> <log> <boundary to be killed at, or 0>
 

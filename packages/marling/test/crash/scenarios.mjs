@@ -1,3 +1,4 @@
+// @ts-nocheck -- plain JavaScript for a process of its own, which runs against the build
 // What is run and killed: turns whose model answers by the request and never by a count.
 
 import { definePlugin, defineTool, directive, switchFrame } from "marling";
