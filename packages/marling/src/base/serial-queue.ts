@@ -13,6 +13,13 @@ export class SerialQueue {
     return result;
   }
 
+  /** Resolves when everything before is done; nothing after begins until the returned function is called. */
+  acquire(): Promise<() => void> {
+    return new Promise((resolve) => {
+      void this.run(() => new Promise<void>((release) => resolve(release)));
+    });
+  }
+
   /** Jobs that wait or run. */
   get length(): number {
     return this.#length;

@@ -71,6 +71,8 @@ export class ResidentSession {
   readonly writer: SerialQueue = new SerialQueue();
   /** Appends and commits, which may land during a turn. */
   readonly commits: SerialQueue = new SerialQueue();
+  /** Tool calls that apply their state, one after the other. */
+  readonly conclusions: SerialQueue = new SerialQueue();
   /** The turn that runs, if one does. */
   running: { readonly turnId: string; readonly control: TurnControl } | undefined;
   /** Cells of code that run; the executor's state is not stored in the middle of one. */

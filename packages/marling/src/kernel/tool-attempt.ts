@@ -3,6 +3,8 @@
 //        calls others is none: its calls are.
 //   TA2  all attempts of a call share its idempotency key and its completion key.
 //   TA3  how long a call took is recorded with its effects, so that every run of the turn says the same.
+//   TA5  calls run at once, but from the moment a call's state is applied until its outcome is known no other one's is:
+//        what is recorded of one call never holds what another, which a crash may still cut, has added.
 //   TA4  what a tool does after its attempt has ended, or after its call was given up, does not count.
 
 import { MarlingError } from "../base/errors.ts";
@@ -60,6 +62,8 @@ interface Attempt {
   /** How long the calls it made took, those made at once counted as the longest of them. */
   nestedMs: number;
   isOver: boolean;
+  /** Lets the next call apply its state. */
+  release: (() => void) | undefined;
 }
 
 /** What an attempt came to. Plain JSON. */
@@ -118,14 +122,18 @@ function unknownOutcome(name: string): Attempted {
 }
 
 function startAttempt(run: CallRun, scope: TurnRun, number: number): Attempt {
-  return { run, scope, number, nestedIds: new Set(), nestedMs: 0, isOver: false };
+  return { run, scope, number, nestedIds: new Set(), nestedMs: 0, isOver: false, release: undefined };
 }
 
 async function performAttempt(one: Attempt): Promise<Attempted> {
   const { clock } = one.scope.session.parts;
   const startedAt = clock.monotonic();
-  const result = await execute(one);
-  return conclude(one, result, Math.round(clock.monotonic() - startedAt));
+  try {
+    const result = await execute(one);
+    return await conclude(one, result, Math.round(clock.monotonic() - startedAt));
+  } finally {
+    one.release?.();
+  }
 }
 
 /** Runs a tool whose work is to call others. Its calls are effects; the hooks after it are one more. */
@@ -133,6 +141,7 @@ async function orchestrate(run: CallRun, number: number): Promise<Attempted> {
   const { turn, ready, options } = run;
   const one = startAttempt(run, turn, number);
   const result = await execute(one);
+  one.release?.();
   if (!turn.session.plugins.runner.has("tool_calls.after")) return conclude(one, result, one.nestedMs);
   const effect = {
     key: `${options.round}.after.${ready.call.callId}.${number}`,
@@ -163,6 +172,8 @@ async function execute(one: Attempt): Promise<ToolOutput | PendingResult> {
       grant === undefined
         ? await registry.execute(prepared, context)
         : await registry.executeGranted(grant, prepared, context);
+    const { session } = scope;
+    if (session.plugins.scopes.pluginIds.length > 0) one.release = await session.conclusions.acquire();
     return run.options.isAbandoned() ? toolCancelled("The call was given up.") : result;
   };
   try {

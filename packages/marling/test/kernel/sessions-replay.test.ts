@@ -71,7 +71,7 @@ test("[E1] a run that is replayed from its journal commits the same bytes and pe
 }, 60_000);
 
 test("[E5] a run that was cut after any of its effects goes on to the same commits", async () => {
-  // One call at a time: whole values of state that several calls changed at once cannot be taken apart again.
+  // One call at a time: calls that run at once may settle in another order when some of them run again.
   const world = { clock: stillClock, noise: () => "-", toolConcurrency: 1 };
   const property = fc.asyncProperty(worlds, fc.nat(), async (turns, cut) => {
     const journal = journalOf();
