@@ -55,7 +55,7 @@ try {
   const session = await runtime.session("first");
   for (const question of ["Read Monday's note and /etc/passwd.", "And Tuesday's?"])
     await show(session, question);
-  const denied = await session.plugin(notes).query["denied"]?.({});
+  const denied = await session.plugin(notes).query.denied?.({});
   const { revision, messages } = session.read();
   console.log(
     `\nThe session is at revision ${revision} with ${messages.length} messages; the guard denied ${denied} call.`,

@@ -71,6 +71,7 @@ async function commitPart(turn: TurnRun, { finalized, accepted, switches }: Turn
   let report: TurnReport | undefined;
   const committed = await commitRecords(turn, records, {
     keepsExecution: finalized.isFault !== true,
+    forgets: [turn.turnId, ...(accepted.turnId === turn.turnId ? [] : [accepted.turnId])],
     settles: (revision, issues) => {
       report = reportOf(turn, { outcome: ended, records, turnId: accepted.turnId, revision, issues });
       return { inputId: accepted.inputId, report };
@@ -87,6 +88,7 @@ async function commitPart(turn: TurnRun, { finalized, accepted, switches }: Turn
 interface CommitOptions {
   readonly open?: SwitchOutcome;
   readonly keepsExecution?: boolean;
+  readonly forgets?: Change["forgets"];
   readonly settles?: Change["settles"];
   readonly advances?: Change["advances"];
 }
@@ -94,7 +96,7 @@ interface CommitOptions {
 async function commitRecords(
   turn: TurnRun,
   records: readonly TurnRecord[],
-  { open, settles, advances, keepsExecution = true }: CommitOptions,
+  { open, settles, advances, keepsExecution = true, forgets = [turn.turnId] }: CommitOptions,
 ): Promise<Committed & { readonly frame: OpenedFrame | undefined }> {
   const { session } = turn;
   const previousFrameId = session.frameId;
@@ -105,7 +107,7 @@ async function commitRecords(
     usage: ledgerEntries(session, partCalls(turn)),
     lastPromptUsage: promptUsage(partCalls(turn)),
     keepsExecution,
-    forgets: [turn.turnId],
+    forgets,
     ...(settles === undefined ? {} : { settles }),
     ...(advances === undefined ? {} : { advances }),
   });

@@ -15,7 +15,7 @@ import { createTurnContext } from "./turn-context.ts";
 import type { TurnControl } from "./turn-control.ts";
 import type { TurnEvents } from "./turn-events.ts";
 import { validateExtension } from "./turn-extension.ts";
-import { faultIssue, faultOutcome, toFault } from "./turn-fault.ts";
+import { faultIssue, faultOutcome, type TurnFault, toFault } from "./turn-fault.ts";
 import type { TurnProgress } from "./turn-progress.ts";
 import type { TurnLog, TurnRun } from "./turn-run.ts";
 
@@ -31,6 +31,8 @@ export interface AcceptedTurn {
   readonly events: TurnEvents;
   /** Where it goes on from, when an earlier run has committed a part of it. */
   readonly progress: TurnProgress | undefined;
+  /** Why it must not run any more, but end. */
+  readonly refusal: TurnFault | undefined;
 }
 
 /** One part of a turn: from an input, or from the task of a frame switch. */
@@ -48,7 +50,7 @@ export async function runTurn(session: ResidentSession, accepted: AcceptedTurn):
   let part = progress === undefined ? firstPart(accepted) : nextPart(accepted, progress);
   for (;;) {
     const turn = startPart(session, { accepted, part, log });
-    const finalized = await runPhases(turn);
+    const finalized = await runPhases(turn, accepted.refusal);
     const committed = await commitTurn(turn, { finalized, accepted, switches: part.switches });
     await publish(turn, { finalized, committed });
     if (committed.kind === "ended") return { ...committed.report, issues: [...log.issues] };
@@ -91,8 +93,9 @@ function startPart(
 }
 
 /** The phases before the commit. Whatever fails in them ends the turn as a `runtime_error`, with its input kept. */
-async function runPhases(turn: TurnRun): Promise<FinalizedTurn> {
+async function runPhases(turn: TurnRun, refusal: TurnFault | undefined): Promise<FinalizedTurn> {
   try {
+    if (refusal !== undefined) throw refusal;
     await validateExtension(turn);
     turn.shown = await transformContext(turn.session, turn.inputMessage);
     const prepared = await prepare(turn);

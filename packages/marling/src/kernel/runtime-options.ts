@@ -50,9 +50,9 @@ const OPTIONS: { readonly [K in keyof Required<RuntimeOptions>]: (value: unknown
   models: (value) =>
     isRecord(value) && Object.values(value).every(isModelOption) ? undefined : "an object of models by name",
   store: (value) =>
-    isRecord(value) && typeof value["commit"] === "function" ? undefined : "a store, such as memoryStore()",
+    isRecord(value) && typeof value.commit === "function" ? undefined : "a store, such as memoryStore()",
   effects: (value) =>
-    isRecord(value) && typeof value["run"] === "function"
+    isRecord(value) && typeof value.run === "function"
       ? undefined
       : "an effect host, such as inlineEffects()",
   plugins: (value) => (Array.isArray(value) ? undefined : "an array of plugins"),
@@ -66,13 +66,13 @@ const OPTIONS: { readonly [K in keyof Required<RuntimeOptions>]: (value: unknown
     isPositive(value) && Number.isInteger(value) ? undefined : "a positive whole number",
   attachmentPolicy: (value) => (typeof value === "function" ? undefined : "a function"),
   trace: (value) =>
-    isRecord(value) && typeof value["record"] === "function" ? undefined : "a trace sink with record()",
+    isRecord(value) && typeof value.record === "function" ? undefined : "a trace sink with record()",
   clock: (value) =>
-    isRecord(value) && typeof value["now"] === "function"
+    isRecord(value) && typeof value.now === "function"
       ? undefined
       : "a clock with now(), monotonic(), sleep() and after()",
   probe: (value) =>
-    isRecord(value) && typeof value["beginNamed"] === "function"
+    isRecord(value) && typeof value.beginNamed === "function"
       ? undefined
       : "a probe with beginNamed() and endNamed()",
 };
@@ -120,8 +120,7 @@ function binding(name: string, option: ModelOption): ModelBinding {
 function isModelOption(value: unknown): boolean {
   if (!isRecord(value)) return false;
   return (
-    typeof value["call"] === "function" ||
-    (isRecord(value["model"]) && typeof value["model"]["call"] === "function")
+    typeof value.call === "function" || (isRecord(value.model) && typeof value.model.call === "function")
   );
 }
 

@@ -163,7 +163,7 @@ export class Runtime implements AsyncDisposable {
   ): Promise<Open> {
     const opening = open().then(async ({ session, inputs }) => {
       const queue = new TurnQueue(session, inputs);
-      const recovered = queue.enqueue(await this.#unfinished(id));
+      const recovered = queue.enqueue(await this.#unfinished(id), { isRecovery: true });
       const entry: { -readonly [K in keyof Open]: Open[K] } = {
         resident: session,
         queue,

@@ -9,11 +9,15 @@ import type { JsonObject } from "../model/json.ts";
 import type { TurnReport } from "../model/turn.ts";
 import type { InboxRow } from "../store/contract.ts";
 import { type AdmitOptions, type Admitted, admit, inputMessage } from "./admit.ts";
+import { countRecovery } from "./recovery.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { runTurn } from "./run-turn.ts";
 import { type CancelStatus, TurnControl } from "./turn-control.ts";
 import { TurnEvents } from "./turn-events.ts";
 import { decodeProgress } from "./turn-progress.ts";
+
+/** What a turn starts with; live values when it was asked for just now, else what is stored with its input. */
+type StartOptions = AdmitOptions & { readonly isRecovery?: boolean };
 
 /** A turn that was accepted, wherever it is on its way. */
 export interface QueuedTurn {
@@ -56,10 +60,13 @@ export class TurnQueue {
   }
 
   /** Queues turns whose inputs are in the inbox already: a commit put them there, or an earlier process did. */
-  enqueue(rows: readonly InboxRow[]): readonly QueuedTurn[] {
+  enqueue(
+    rows: readonly InboxRow[],
+    { isRecovery = false }: { readonly isRecovery?: boolean } = {},
+  ): readonly QueuedTurn[] {
     return rows.map((row) => {
       this.#inputs = Math.max(this.#inputs, row.sequence);
-      return this.#live.get(row.turnId) ?? this.#start(row, {});
+      return this.#live.get(row.turnId) ?? this.#start(row, { isRecovery });
     });
   }
 
@@ -86,7 +93,7 @@ export class TurnQueue {
     while (this.#session.writer.length > 0) await this.#session.writer.idle();
   }
 
-  #start(row: InboxRow, options: AdmitOptions): QueuedTurn {
+  #start(row: InboxRow, options: StartOptions): QueuedTurn {
     const turn: QueuedTurn = {
       row,
       control: new TurnControl(),
@@ -107,7 +114,7 @@ export class TurnQueue {
     return turn;
   }
 
-  async #run(turn: QueuedTurn, options: AdmitOptions): Promise<TurnReport> {
+  async #run(turn: QueuedTurn, options: StartOptions): Promise<TurnReport> {
     const { row, control, events } = turn;
     const session = this.#session;
     session.running = { turnId: row.turnId, control };
@@ -122,6 +129,7 @@ export class TurnQueue {
         control,
         events,
         progress: decodeProgress(row.progress, `turn ${row.turnId}`),
+        refusal: options.isRecovery === true ? await countRecovery(session.parts.store, row) : undefined,
       });
     } finally {
       session.running = undefined;

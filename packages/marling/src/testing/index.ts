@@ -1,5 +1,6 @@
 export type { StoreConformance, StoreHarness, SuiteApi } from "./conformance/store.ts";
 export { storeConformance } from "./conformance/store.ts";
+export { ManualClock } from "./manual-clock.ts";
 export type {
   CallOptions,
   SayOptions,

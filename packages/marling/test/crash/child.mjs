@@ -41,6 +41,7 @@ function watched(target, writes) {
   );
 }
 
+watch.log("life begins");
 const scenario = SCENARIOS[name](watch);
 const scripted = scriptedModel(async (request) => scenario.answer(request));
 const model = {

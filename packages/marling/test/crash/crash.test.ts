@@ -48,6 +48,7 @@ function repeated(lines: readonly string[]): readonly string[] {
   for (const line of lines) {
     const [verb, ...rest] = line.split(" ");
     const effect = rest.join(" ");
+    if (verb === "life") finished.clear(); // what the killed process knew and had not written is gone with it
     if (verb === "done") finished.add(effect);
     if (verb === "written") for (const one of finished) written.add(one);
     if (verb === "call" && written.has(effect)) again.push(effect);
@@ -108,3 +109,20 @@ test.each([
   },
   300_000,
 );
+
+test("[RV1] a turn that kills its process every time is ended by its fourth recovery, and the session goes on", async () => {
+  const lives: Life[] = [];
+  for (let life = 0; life < 5; life += 1) lives.push(await live("poison", "poison", 0));
+  expect(lives.map(({ killed }) => killed)).toEqual([true, true, true, true, false]);
+  expect(lives.at(-1)?.stderr).toBe("");
+  const { messages, turnIndex } = lives.at(-1)?.end as {
+    messages: { role: string; parts: { text: string }[] }[];
+    turnIndex: number;
+  };
+  expect(messages.map(({ role, parts }) => [role, parts[0]?.text])).toEqual([
+    ["user", "go"],
+    ["user", "go on"],
+    ["assistant", "fine again"],
+  ]);
+  expect(turnIndex).toBe(2);
+}, 60_000);

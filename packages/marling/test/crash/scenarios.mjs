@@ -115,6 +115,24 @@ export const SCENARIOS = {
     },
     inputs: ["go", "go on"],
   }),
+  poison: () => ({
+    answer: (request) => {
+      const text = request.messages.at(-1)?.parts.at(-1)?.text ?? "";
+      return text === "go" ? callTools([["poison", {}]]) : say("fine again");
+    },
+    options: {
+      tools: [
+        defineTool({
+          name: "poison",
+          description: "Ends the process.",
+          input: { type: "object" },
+          replay: "safe",
+          execute: () => process.kill(process.pid, "SIGKILL"),
+        }),
+      ],
+    },
+    inputs: ["go", "go on"],
+  }),
   retries: (watch) => {
     let failures = 0;
     return {

@@ -2,7 +2,6 @@
 // traced.
 
 import {
-  type Clock,
   createRuntime,
   definePlugin,
   defineTool,
@@ -26,6 +25,9 @@ import { type ScriptedModel, type ScriptStep, scriptedModel } from "marling/test
 import { onTestFinished } from "vitest";
 import { z } from "zod";
 import type { HookName } from "../../src/plugin/hooks.ts";
+import { ManualClock as TestClock } from "../../src/testing/manual-clock.ts";
+
+export { TestClock };
 
 export interface SceneOptions extends Omit<RuntimeOptions, "model" | "trace" | "tools"> {
   readonly script?: readonly (ScriptStep | ((...args: never[]) => ScriptStep))[];
@@ -187,55 +189,6 @@ export function watchedStore(options: WatchedStoreOptions = {}): Store {
       return typeof member === "function" ? member.bind(store) : member;
     },
   });
-}
-
-interface Timer {
-  readonly due: number;
-  readonly fire: () => void;
-}
-
-/** Time that moves when a test says so. */
-export class TestClock implements Clock {
-  #now = 0;
-  #timers: readonly Timer[] = [];
-
-  now(): number {
-    return this.#now;
-  }
-
-  monotonic(): number {
-    return this.#now;
-  }
-
-  sleep(ms: number, { signal }: { readonly signal: AbortSignal }): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const cancel = this.after(ms, resolve);
-      const onAbort = (): void => {
-        cancel();
-        reject(signal.reason as Error);
-      };
-      signal.addEventListener("abort", onAbort, { once: true });
-    });
-  }
-
-  after(ms: number, fire: () => void): () => void {
-    const timer = { due: this.#now + ms, fire };
-    this.#timers = [...this.#timers, timer];
-    return () => {
-      this.#timers = this.#timers.filter((other) => other !== timer);
-    };
-  }
-
-  advance(ms: number): void {
-    this.#now += ms;
-    const due = this.#timers.filter((timer) => timer.due <= this.#now);
-    this.#timers = this.#timers.filter((timer) => timer.due > this.#now);
-    for (const { fire } of due) fire();
-  }
-
-  get pending(): number {
-    return this.#timers.length;
-  }
 }
 
 /** Lets time pass, whenever something waits for it, until the promise settles. */

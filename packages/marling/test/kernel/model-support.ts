@@ -23,7 +23,7 @@ import {
 } from "marling";
 import { say, scriptedModel } from "marling/testing";
 import { onTestFinished } from "vitest";
-import { type Clock, systemClock } from "../../src/base/clock.ts";
+import { systemClock } from "../../src/base/clock.ts";
 import { openSession } from "../../src/kernel/open-session.ts";
 import type { KernelParts } from "../../src/kernel/parts.ts";
 import type { ResidentSession } from "../../src/kernel/resident-session.ts";
@@ -32,7 +32,6 @@ import { type QueuedTurn, TurnQueue } from "../../src/kernel/turn-queue.ts";
 import { Waits } from "../../src/kernel/waits.ts";
 import { sessionId } from "../../src/model/ids.ts";
 import { createPluginHost } from "../../src/plugin/plugin-host.ts";
-import { ManualClock } from "../tool/manual-clock.ts";
 
 /** Opens a session "s" of a runtime that the test closes. */
 export async function open(options: RuntimeOptions): Promise<Session> {
@@ -102,33 +101,7 @@ export function port(
   };
 }
 
-/** A clock that stands still until it is told. */
-export class KernelClock extends ManualClock implements Clock {
-  #at = 0;
-
-  now(): number {
-    return this.#at;
-  }
-
-  monotonic(): number {
-    return this.#at;
-  }
-
-  sleep(ms: number, { signal }: { readonly signal: AbortSignal }): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const stop = this.after(ms, resolve);
-      signal.addEventListener("abort", () => {
-        stop();
-        reject(signal.reason as Error);
-      });
-    });
-  }
-
-  override advance(ms: number): void {
-    this.#at += ms;
-    super.advance(ms);
-  }
-}
+export { ManualClock as KernelClock } from "../../src/testing/manual-clock.ts";
 
 /** Lets everything happen that waits for nothing but its turn. */
 export function quiet(): Promise<void> {

@@ -1,7 +1,6 @@
 // A stage for tests of tools, operations and sessions: a runtime with a scripted model, watched and closed by itself.
 
 import {
-  type Clock,
   createRuntime,
   definePlugin,
   type MarlingError,
@@ -92,31 +91,10 @@ export async function rejectionOf(promise: Promise<unknown>): Promise<MarlingErr
   return error;
 }
 
-/** Time that moves when a test says so. */
-export class TestClock extends ManualClock implements Clock {
-  #at = 0;
-
-  now(): number {
-    return 1_000_000 + this.#at;
-  }
-
-  monotonic(): number {
-    return this.#at;
-  }
-
-  sleep(ms: number, { signal }: { readonly signal: AbortSignal }): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const stop = this.after(ms, resolve);
-      signal.addEventListener("abort", () => {
-        stop();
-        reject(signal.reason as Error);
-      });
-    });
-  }
-
-  override advance(ms: number): void {
-    this.#at += ms;
-    super.advance(ms);
+/** Time that moves when a test says so, from a moment that is not the beginning. */
+export class TestClock extends ManualClock {
+  constructor() {
+    super({ startsAt: 1_000_000 });
   }
 }
 

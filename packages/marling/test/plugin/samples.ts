@@ -1,7 +1,8 @@
 // Plugins, sessions and hook contexts for the tests of this folder. Contexts are as a kernel would make them, with a
 // host that offers nothing unless a test says otherwise.
 
-import type { Clock } from "../../src/base/clock.ts";
+export { ManualClock, settle } from "../tool/manual-clock.ts";
+
 import { MarlingError } from "../../src/base/errors.ts";
 import { sessionId } from "../../src/model/ids.ts";
 import { toolSuccess } from "../../src/model/tool-output.ts";
@@ -176,48 +177,4 @@ export function thrownBy(call: () => unknown): MarlingError {
     throw thrown;
   }
   throw new Error(`expected a refusal, got ${String(returned)}`);
-}
-
-/** Time that moves when a test says so. */
-export class ManualClock implements Clock {
-  #now = 0;
-  #timers: { readonly due: number; readonly fire: () => void }[] = [];
-
-  now(): number {
-    return this.#now;
-  }
-
-  monotonic(): number {
-    return this.#now;
-  }
-
-  sleep(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      this.after(ms, resolve);
-    });
-  }
-
-  after(ms: number, fire: () => void): () => void {
-    const timer = { due: this.#now + ms, fire };
-    this.#timers.push(timer);
-    return () => {
-      this.#timers = this.#timers.filter((other) => other !== timer);
-    };
-  }
-
-  get pending(): number {
-    return this.#timers.length;
-  }
-
-  advance(ms: number): void {
-    this.#now += ms;
-    const due = this.#timers.filter((timer) => timer.due <= this.#now);
-    this.#timers = this.#timers.filter((timer) => timer.due > this.#now);
-    for (const timer of due) timer.fire();
-  }
-}
-
-/** Lets everything run that waits for nothing but its turn. */
-export async function settle(): Promise<void> {
-  for (let round = 0; round < 20; round += 1) await Promise.resolve();
 }
