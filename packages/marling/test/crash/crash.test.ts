@@ -114,8 +114,9 @@ test("[RV1] a turn that kills its process every time is ended by its fourth reco
   const lives: Life[] = [];
   for (let life = 0; life < 5; life += 1) lives.push(await live("poison", "poison", 0));
   expect(lives.map(({ killed }) => killed)).toEqual([true, true, true, true, false]);
-  expect(lives.at(-1)?.stderr).toBe("");
-  const { messages, turnIndex } = lives.at(-1)?.end as {
+  const last = lives[4] as Life;
+  expect(last.stderr).toBe("");
+  const { messages, turnIndex } = last.end as {
     messages: { role: string; parts: { text: string }[] }[];
     turnIndex: number;
   };
