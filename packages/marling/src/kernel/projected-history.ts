@@ -17,7 +17,11 @@ export class ProjectedHistory {
       this.#projected.push(projectMessage(messages[index] as Message));
     }
     this.#messages = messages;
-    return this.#projected.filter((message) => message !== undefined);
+    // A copy of references is many times as fast as a filter, and there is hardly ever anything to leave out.
+    const projected = this.#projected.includes(undefined)
+      ? this.#projected.filter((message) => message !== undefined)
+      : this.#projected.slice();
+    return projected as readonly ModelMessage[];
   }
 }
 

@@ -178,7 +178,7 @@ describe("places", () => {
   });
 
   test.skipIf(process.getuid?.() === 0)(
-    "[SL10] a file or folder that cannot be written is named",
+    "[SL10] a file or folder that cannot be written is named (not as root, who can write anywhere)",
     async () => {
       const path = await storeFile();
       chmodSync(path, 0o400);
