@@ -15,6 +15,7 @@ export async function performCheckpoint(
 ): Promise<Delivery> {
   const { session } = turn;
   const buffered = turn.buffer.splice(0);
+  if (!session.plugins.hasCheckpointHooks) return { messages: buffered };
   const { messages, events, abort } = await runPhase(turn, {
     phase: "checkpoint",
     effect,
