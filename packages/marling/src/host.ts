@@ -11,13 +11,12 @@ export type {
   ToolChoice,
   ToolSpec,
 } from "./llm/contract.ts";
+export type { JournalRecord, JournalStore } from "./model/journal.ts";
 export type {
   BlobStore,
   CommitResult,
   ForkRequest,
   InboxRow,
-  JournalRecord,
-  JournalStore,
   NewInput,
   SessionCommit,
   SessionComponents,

@@ -6,28 +6,15 @@
 //   JE3  an effect that must not run twice leaves a mark before it begins; found without an outcome, it was cut.
 //   JE4  a fault of the machinery is passed on and not remembered.
 
-import type { EffectKey, SessionId, TurnId } from "../model/ids.ts";
+import type { EffectKey } from "../model/ids.ts";
+import type { JournalRecord, JournalStore } from "../model/journal.ts";
 import type { Json } from "../model/json.ts";
 import type { EffectHost, EffectKind, EffectOptions, EffectRequest, TurnName } from "./contract.ts";
-
-/** What the journal needs of a store. */
-export interface JournalRows {
-  append(records: readonly JournalRow[]): Promise<void>;
-  read(sessionId: SessionId, turnId: TurnId): Promise<readonly JournalRow[]>;
-}
-
-export interface JournalRow {
-  readonly sessionId: SessionId;
-  readonly turnId: TurnId;
-  readonly key: EffectKey;
-  readonly status: "started" | "done";
-  readonly outcome?: Json;
-}
 
 /** Kinds whose outcome is written in the tick it arrives. */
 const AT_ONCE: ReadonlySet<EffectKind> = new Set(["tool_attempt", "wait", "timer"]);
 
-export function journalEffects(rows: JournalRows): EffectHost {
+export function journalEffects(rows: JournalStore): EffectHost {
   const turns = new Map<string, Promise<TurnJournal>>();
   const open = (request: TurnName): Promise<TurnJournal> => {
     const name = nameOf(request);
@@ -52,12 +39,12 @@ function nameOf({ sessionId, turnId }: TurnName): string {
 
 /** What is known of one turn. */
 class TurnJournal {
-  readonly #rows: JournalRows;
+  readonly #rows: JournalStore;
   readonly #outcomes: Map<EffectKey, Json>;
   readonly #started: Set<EffectKey>;
-  #unwritten: JournalRow[] = [];
+  #unwritten: JournalRecord[] = [];
 
-  private constructor(rows: JournalRows, known: readonly JournalRow[]) {
+  private constructor(rows: JournalStore, known: readonly JournalRecord[]) {
     this.#rows = rows;
     this.#started = new Set(known.map(({ key }) => key));
     this.#outcomes = new Map(
@@ -67,7 +54,7 @@ class TurnJournal {
     );
   }
 
-  static async open(rows: JournalRows, { sessionId, turnId }: TurnName): Promise<TurnJournal> {
+  static async open(rows: JournalStore, { sessionId, turnId }: TurnName): Promise<TurnJournal> {
     return new TurnJournal(rows, await rows.read(sessionId, turnId));
   }
 

@@ -14,9 +14,15 @@ export async function tell(
   return plugins.hasRuntimeEventHooks ? plugins.emitRuntimeEvent(event(), parts.probe) : [];
 }
 
-/** As `tell`, with the failures in the report of the turn. */
+/**
+ * As `tell`, with the failures in the report of the turn. Handlers are no effects, so what effects have come to is
+ * written before they run.
+ */
 export async function tellTurn(turn: TurnRun, event: () => LifecycleEvent): Promise<void> {
-  reportIssues(turn, await tell(turn.session, event));
+  const { session, turnId } = turn;
+  if (session.plugins.hasRuntimeEventHooks)
+    await session.parts.effects.flush?.({ sessionId: session.id, turnId });
+  reportIssues(turn, await tell(session, event));
 }
 
 /** What went wrong without ending the turn: told to watchers, and part of the report. */

@@ -7,7 +7,8 @@
 //   ST4  a deleted id is retired for ever; everything that names it is `session_deleted`.
 //   ST5  lists are in the order of ids, so that a cursor stays good while sessions come and go.
 
-import type { EffectKey, InputId, NodeId, SessionId, TurnId } from "../model/ids.ts";
+import type { InputId, NodeId, SessionId, TurnId } from "../model/ids.ts";
+import type { JournalStore } from "../model/journal.ts";
 import type { Json, JsonObject } from "../model/json.ts";
 import type { TurnReport } from "../model/turn.ts";
 import type { TokenUsage, UsageEntry } from "../model/usage.ts";
@@ -90,24 +91,6 @@ export interface InboxRow extends NewInput {
   /** Where the turn goes on from, when a commit brought it further. */
   readonly progress?: Json;
   readonly report?: TurnReport;
-}
-
-/** One step of an effect inside a turn that is not committed yet. */
-export interface JournalRecord {
-  readonly sessionId: SessionId;
-  readonly turnId: TurnId;
-  readonly key: EffectKey;
-  /** `started`: it may have begun; `done`: its outcome is known. */
-  readonly status: "started" | "done";
-  readonly outcome?: Json;
-}
-
-/** What happened inside turns that are not committed yet. */
-export interface JournalStore {
-  /** Writes records in one transaction, all before it resolves; the first outcome of a key is kept. */
-  append(records: readonly JournalRecord[]): Promise<void>;
-  /** All records of a turn, in the order they were written. */
-  read(sessionId: SessionId, turnId: TurnId): Promise<readonly JournalRecord[]>;
 }
 
 export interface SessionSummary {

@@ -72,6 +72,7 @@ const counting = (watch) =>
           },
         },
         model: { request: () => void count("request")() },
+        session: { onEvent: ({ kind }) => watch.boundary(`event ${kind}`) },
         operations: { queries: { "counting.seen": { handler: () => seen.get().hooks } } },
       };
     },

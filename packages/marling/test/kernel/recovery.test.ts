@@ -4,24 +4,25 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createRuntime, defineTool, type RuntimeOptions } from "marling";
+import { createRuntime, definePlugin, defineTool, type RuntimeOptions } from "marling";
 import { sqliteStore } from "marling/sqlite";
 import { callTool, callTools, say, scriptedModel } from "marling/testing";
 import { expect, onTestFinished, test } from "vitest";
 import type { EffectKind } from "../../src/effects/contract.ts";
-import { type JournalRow, journalEffects } from "../../src/effects/journal.ts";
+import { journalEffects } from "../../src/effects/journal.ts";
 import type { EffectKey, SessionId, TurnId } from "../../src/model/ids.ts";
+import type { JournalRecord } from "../../src/model/journal.ts";
 
 const turn = { sessionId: "s" as SessionId, turnId: "t" as TurnId };
 const request = (key: string, kind: EffectKind = "model_call") => ({ ...turn, key: key as EffectKey, kind });
 
-function rows(known: readonly JournalRow[] = []) {
-  const written: JournalRow[] = [...known];
+function rows(known: readonly JournalRecord[] = []) {
+  const written: JournalRecord[] = [...known];
   const appends: string[][] = [];
   return {
     written,
     appends,
-    append: async (records: readonly JournalRow[]) => {
+    append: async (records: readonly JournalRecord[]) => {
       appends.push(records.map(({ key, status }) => `${status} ${key}`));
       written.push(...records);
     },
@@ -197,4 +198,25 @@ test("what was committed is there after a restart: history, plugin state, usage 
   const again = await session.turn("hi", { key: "k" }).result;
   expect(again).toMatchObject({ text: "hello", usage: { input: 5, output: 2 } });
   expect(model.requests).toHaveLength(0);
+});
+
+test("[JE2] a finished model call is written before handlers of the finished turn run", async () => {
+  const store = sqliteStore({ path: database() });
+  const known: string[] = [];
+  const watching = definePlugin({
+    id: "watching",
+    build: () => ({
+      session: {
+        onEvent: async (event) => {
+          if (event.kind !== "turn_finalized") return;
+          const records = await store.journal?.read("s" as SessionId, event.turn.turnId as TurnId);
+          known.push(...(records ?? []).map(({ key, status }) => `${status} ${key}`));
+        },
+      },
+    }),
+  });
+  const runtime = createRuntime({ model: scriptedModel([say("hello")]), plugins: [watching()], store });
+  onTestFinished(() => runtime.close());
+  await (await runtime.session("s")).run("hi");
+  expect(known).toContain("done 0.model_call");
 });

@@ -6,6 +6,7 @@ import { describe, expect, test } from "vitest";
 import { deferred } from "../../src/base/deferred.ts";
 import type { SessionCommit } from "../../src/store/contract.ts";
 import { memoryStore } from "../../src/store/memory.ts";
+import { type Held, held } from "./sessions-support.ts";
 import { play, plugin, rejectionOf, type StageOptions, stage } from "./tools-support.ts";
 
 const NOTE: AppendNode = { kind: "message", message: { role: "user", content: "Note." } };
@@ -16,21 +17,8 @@ function parents(history: readonly HistoryNode[]): boolean {
   return history.every((node, index) => node.parentId === history[index - 1]?.id);
 }
 
-async function waiting(options: StageOptions = {}) {
-  const [begun, gate] = [deferred<void>(), deferred<void>()];
-  const wait = defineTool({
-    name: "wait",
-    description: "Waits.",
-    input: { type: "object" },
-    execute: async () => {
-      begun.resolve();
-      await gate.promise;
-      return null;
-    },
-  });
-  const script = [callTool("wait"), say("Done."), say("More.")];
-  return { ...(await stage({ tools: [wait], script, ...options })), begun, gate };
-}
+const waiting = (options: StageOptions = {}): Promise<Held> =>
+  held([callTool("wait"), say("Done."), say("More.")], options);
 
 /** A store that tells of what it has committed. */
 function watched(commits: SessionCommit[]): ReturnType<typeof memoryStore> {

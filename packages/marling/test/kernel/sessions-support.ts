@@ -1,8 +1,10 @@
-// A plugin that lets tests create sessions from sessions, as plugins do.
+// A plugin that lets tests create sessions from sessions, as plugins do, and a session whose turn a test holds.
 
-import type { Plugin, Session } from "marling";
+import { defineTool, type Plugin, type Session } from "marling";
+import type { ScriptStep } from "marling/testing";
+import { type Deferred, deferred } from "../../src/base/deferred.ts";
 import type { SessionCreateRequest } from "../../src/plugin/session-create.ts";
-import { plugin, type Stage } from "./tools-support.ts";
+import { plugin, type Stage, type StageOptions, stage } from "./tools-support.ts";
 
 /** A plugin whose commands create and close sessions. */
 export const family: Plugin = plugin("family", (ctx) => {
@@ -55,4 +57,25 @@ export async function create(
 ): Promise<Session> {
   const { output } = await from.command("family.create", request);
   return runtime.session((output as { readonly sessionId: string }).sessionId);
+}
+
+export interface Held extends Stage {
+  readonly begun: Deferred<void>;
+  readonly gate: Deferred<void>;
+}
+
+/** A session whose tool `wait` holds a turn until the test lets it go. */
+export async function held(script: readonly ScriptStep[], options: StageOptions = {}): Promise<Held> {
+  const [begun, gate] = [deferred<void>(), deferred<void>()];
+  const wait = defineTool({
+    name: "wait",
+    description: "Waits.",
+    input: { type: "object" },
+    execute: async () => {
+      begun.resolve();
+      await gate.promise;
+      return null;
+    },
+  });
+  return { ...(await stage({ tools: [wait], script, ...options })), begun, gate };
 }

@@ -5,28 +5,8 @@ import { callTool, type ScriptStep, say } from "marling/testing";
 import { describe, expect, test } from "vitest";
 import { type Deferred, deferred } from "../../src/base/deferred.ts";
 import { memoryStore } from "../../src/store/memory.ts";
+import { held } from "./sessions-support.ts";
 import { play, plugin, rejectionOf, type Stage, type StageOptions, stage, until } from "./tools-support.ts";
-
-interface Held extends Stage {
-  readonly begun: Deferred<void>;
-  readonly gate: Deferred<void>;
-}
-
-/** A session whose tool `wait` holds a turn until the test lets it go. */
-async function held(script: readonly ScriptStep[], options: StageOptions = {}): Promise<Held> {
-  const [begun, gate] = [deferred<void>(), deferred<void>()];
-  const wait = defineTool({
-    name: "wait",
-    description: "Waits.",
-    input: { type: "object" },
-    execute: async () => {
-      begun.resolve();
-      await gate.promise;
-      return null;
-    },
-  });
-  return { ...(await stage({ tools: [wait], script, ...options })), begun, gate };
-}
 
 function said(session: Session): readonly string[] {
   return session

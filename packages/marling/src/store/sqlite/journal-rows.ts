@@ -4,7 +4,7 @@
 //   JR3  which keys are there is remembered per session; whoever undoes a write must forget it.
 
 import type { EffectKey, TurnId } from "../../model/ids.ts";
-import type { JournalRecord } from "../contract.ts";
+import type { JournalRecord } from "../../model/journal.ts";
 import type { Connection } from "./connection.ts";
 import type { SqlRow } from "./driver.ts";
 import type { SessionRow } from "./session-rows.ts";

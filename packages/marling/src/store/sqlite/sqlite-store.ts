@@ -7,13 +7,12 @@
 
 import { MarlingError } from "../../base/errors.ts";
 import type { SessionId, TurnId } from "../../model/ids.ts";
+import type { JournalRecord, JournalStore } from "../../model/journal.ts";
 import type {
   BlobStore,
   CommitResult,
   ForkRequest,
   InboxRow,
-  JournalRecord,
-  JournalStore,
   NewInput,
   SessionCommit,
   SessionFilter,

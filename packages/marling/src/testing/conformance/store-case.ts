@@ -3,17 +3,10 @@
 import assert from "node:assert/strict";
 import { type ErrorCode, MarlingError } from "../../base/errors.ts";
 import type { EffectKey, InputId, NodeId, SessionId, TurnId } from "../../model/ids.ts";
+import type { JournalRecord, JournalStore } from "../../model/journal.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
 import type { TurnReport } from "../../model/turn.ts";
-import type {
-  JournalRecord,
-  JournalStore,
-  NewInput,
-  SessionCommit,
-  SessionHead,
-  Store,
-  StoredSession,
-} from "../../store/contract.ts";
+import type { NewInput, SessionCommit, SessionHead, Store, StoredSession } from "../../store/contract.ts";
 
 export interface StoreBench {
   readonly store: Store;

@@ -1,7 +1,7 @@
 // Cases about journals, for stores that have one.
 
 import assert from "node:assert/strict";
-import type { JournalRecord } from "../../store/contract.ts";
+import type { JournalRecord } from "../../model/journal.ts";
 import { A, B, commitOf, journalOf, record, refused, type StoreCase, turn } from "./store-case.ts";
 
 const T1 = turn("t1");
