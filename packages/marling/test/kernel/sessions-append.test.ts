@@ -1,9 +1,8 @@
 // Nodes that are appended beside turns, and commits that land while a turn runs.
 
-import { type AppendNode, defineTool, type HistoryNode, type Plugin } from "marling";
+import type { AppendNode, HistoryNode, Plugin } from "marling";
 import { callTool, say } from "marling/testing";
 import { describe, expect, test } from "vitest";
-import { deferred } from "../../src/base/deferred.ts";
 import type { SessionCommit } from "../../src/store/contract.ts";
 import { memoryStore } from "../../src/store/memory.ts";
 import { type Held, held } from "./sessions-support.ts";

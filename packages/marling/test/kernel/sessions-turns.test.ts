@@ -1,12 +1,11 @@
 // Turns of a session over time: asked for twice, queued, closed over, and continued by another runtime.
 
-import { defineTool, type MarlingError, type Session } from "marling";
-import { callTool, type ScriptStep, say } from "marling/testing";
+import type { MarlingError, Session } from "marling";
+import { callTool, say } from "marling/testing";
 import { describe, expect, test } from "vitest";
-import { type Deferred, deferred } from "../../src/base/deferred.ts";
 import { memoryStore } from "../../src/store/memory.ts";
 import { held } from "./sessions-support.ts";
-import { play, plugin, rejectionOf, type Stage, type StageOptions, stage, until } from "./tools-support.ts";
+import { play, plugin, rejectionOf, stage, until } from "./tools-support.ts";
 
 function said(session: Session): readonly string[] {
   return session
