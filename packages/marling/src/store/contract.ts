@@ -6,8 +6,12 @@
 //        key and a turn id of different rows, is `idempotency_conflict`.
 //   ST4  a deleted id is retired for ever; everything that names it is `session_deleted`.
 //   ST5  lists are in the order of ids, so that a cursor stays good while sessions come and go.
+//   ST28 whoever writes to a session holds its lease, or nobody does: a write with another generation than the lease has
+//        now is `lease_lost`; a commit without one while somebody holds it is `lease_held`. Nothing of it happens.
+//   ST32 a cancel request and the commit that settles the turn exclude each other: the first writer wins.
+//   ST34 a wait takes one value, whoever brings it first, from any process; keys are known by their hashes only.
 
-import type { InputId, NodeId, SessionId, TurnId } from "../model/ids.ts";
+import type { EffectKey, InputId, NodeId, SessionId, TurnId } from "../model/ids.ts";
 import type { JournalStore } from "../model/journal.ts";
 import type { Json, JsonObject } from "../model/json.ts";
 import type { TurnReport } from "../model/turn.ts";
@@ -45,7 +49,44 @@ export interface StoredSession {
   readonly components: SessionComponents;
   /** Inputs admitted so far; the sequence of the newest. */
   readonly inputs: number;
+  /** Commits that were to be announced and have not been, oldest first. */
+  readonly unannounced: readonly Announcement[];
 }
+
+/** A commit that listeners are told of after it happened. */
+export interface Announcement {
+  readonly revision: number;
+  readonly turnId: TurnId;
+}
+
+/** Who asks for a lease: a worker by its stable name, in one run of it. */
+export interface LeaseRequest {
+  readonly owner: string;
+  /** Random, made anew by every run. */
+  readonly incarnation: string;
+  /** Wall time of whoever asks, and until when the lease shall hold. */
+  readonly now: number;
+  readonly expiresAt: number;
+}
+
+/** The right to write to a session. A newer generation ends every older one. */
+export interface Lease {
+  readonly sessionId: SessionId;
+  readonly generation: number;
+}
+
+/** `held`: somebody else has the lease, it has not expired, and the store cannot prove that its holder is dead. */
+export type Claim =
+  | {
+      readonly kind: "claimed";
+      readonly generation: number;
+      /** Whether the lease of somebody else ended by it, without being released. */
+      readonly isTakeover: boolean;
+      /** Of the newest commit, and the sequence of the newest input: whether the session moved meanwhile. */
+      readonly revision: number;
+      readonly inputs: number;
+    }
+  | { readonly kind: "held"; readonly owner: string; readonly expiresAt: number };
 
 export interface SessionCommit {
   readonly sessionId: SessionId;
@@ -60,17 +101,34 @@ export interface SessionCommit {
   readonly components: SessionComponents;
   /** The input that this turn settles, with its report. */
   readonly settles?: { readonly inputId: InputId; readonly report: TurnReport };
+  /** Inputs that joined this turn at its checkpoints: settled with it, by the same report. */
+  readonly joins?: readonly InputId[];
   /** The input that this commit brings further without settling it; where its turn goes on from is kept with it. */
   readonly advances?: { readonly inputId: InputId; readonly progress: Json };
-  /** Turns, or parts of turns, whose journal is not needed any longer. */
+  /** Turns, or parts of turns, whose journal and waits are not needed any longer. */
   readonly forgets?: readonly TurnId[];
   /** Inputs that this commit puts into the inbox. */
   readonly enqueues?: readonly NewInput[];
+  /** The generation of the lease that the writer holds; left out by one that holds none. Not part of the content (ST2). */
+  readonly lease?: number;
+  /** Lets the lease go with the commit. */
+  readonly releases?: true;
+  /** The commit is to be announced under this turn: kept in `unannounced` until it was. */
+  readonly announces?: TurnId;
+  /** Revisions whose announcements are done. */
+  readonly announced?: readonly number[];
 }
 
 export interface CommitResult {
   readonly revision: number;
   readonly enqueued: readonly InboxRow[];
+}
+
+export interface Admission {
+  readonly status: "accepted" | "duplicate";
+  readonly row: InboxRow;
+  /** What became of the request for the lease, if there was one and the input is not settled. */
+  readonly claim?: Claim;
 }
 
 export interface NewInput {
@@ -81,16 +139,121 @@ export interface NewInput {
   readonly submitted: Json;
   /** As accepted, after `input.before`. */
   readonly input: Json;
+  /** What its turn begins with; kept until it is settled, and no part of what idempotency compares. */
+  readonly plan?: Json;
+  /** It joins the turn that runs at its next checkpoint; what comes too late for that becomes a turn of its own. */
+  readonly deliver?: "active_turn";
 }
 
-/** An accepted input. It becomes exactly one turn. */
+/** An accepted input. It becomes exactly one turn, or joins one. */
 export interface InboxRow extends NewInput {
   readonly inputId: InputId;
   readonly turnId: TurnId;
   readonly sequence: number;
+  /** The checkpoint of a turn that took it. */
+  readonly claimed?: { readonly turnId: TurnId; readonly key: EffectKey };
+  /** Its turn was asked to end. */
+  readonly cancel?: { readonly reason: string };
+  /** Its turn sleeps until one of the waits of these names has a value or is over, or until a time. */
+  readonly parked?: { readonly names: readonly string[]; readonly due: number | null };
   /** Where the turn goes on from, when a commit brought it further. */
   readonly progress?: Json;
   readonly report?: TurnReport;
+}
+
+/** An input that shall not become a turn, with what whoever asks for it again is told. */
+export interface Withdrawal {
+  readonly inputId: InputId;
+  readonly report: TurnReport;
+}
+
+export interface WithdrawOutcome {
+  readonly inputId: InputId;
+  /** `already_claimed`: a turn has it, or is it. */
+  readonly status: "cancelled" | "already_claimed" | "already_completed" | "already_cancelled" | "unknown";
+}
+
+export type CancelStatus = "requested" | "already_requested" | "completed" | "unknown";
+
+/** Approvals and completions have doors of their own: a key opens only what it was made for. */
+export type WaitKind = "completion" | "approval";
+
+export type Resolution =
+  | { readonly ok: Json }
+  | { readonly error: { readonly code: string; readonly message: string } };
+
+export interface WaitName {
+  readonly sessionId: SessionId;
+  readonly turnId: TurnId;
+  /** Unique in its turn. */
+  readonly name: string;
+}
+
+/** A wait, and one of the keys that resolve it. A wait may have several keys, all of the same kind. */
+export interface NewWait extends WaitName {
+  readonly kind: WaitKind;
+  /** SHA-256 of the key, as hex. */
+  readonly keyHash: string;
+  readonly lease?: number | undefined;
+}
+
+export interface WaitRow extends WaitName {
+  readonly kind: WaitKind;
+  /** The first value that came; missing while none has. */
+  readonly resolution?: Resolution;
+  /** Nobody waits any more: values come too late. */
+  readonly isOver: boolean;
+}
+
+export type ResolveStatus = "resolved" | "already_resolved" | "unknown";
+
+/** Values that arrive from outside, once, from any process. */
+export interface WaitStore {
+  /** Makes a wait known, or gives one that is known another key. */
+  create(wait: NewWait): Promise<void>;
+  read(sessionId: SessionId, turnId: TurnId): Promise<readonly WaitRow[]>;
+  /** The first value wins; a key of another kind is unknown. Says whose wait it was. */
+  resolve(
+    keyHash: string,
+    kind: WaitKind,
+    resolution: Resolution,
+  ): Promise<{ readonly status: ResolveStatus } & Partial<WaitName>>;
+  /** Ends a wait unless a value came first; returns it as it is then. */
+  end(wait: WaitName & { readonly lease?: number | undefined }): Promise<WaitRow | undefined>;
+}
+
+/** A turn that has nothing to do until a wait of these names is over, or until `due`. */
+export interface ParkRequest extends Lease {
+  readonly turnId: TurnId;
+  readonly names: readonly string[];
+  readonly due: number | null;
+}
+
+export interface DeliverRequest {
+  readonly sessionId: SessionId;
+  /** Of the lease that the turn runs under; none where turns run without. */
+  readonly generation: number | undefined;
+  readonly turnId: TurnId;
+  /** The checkpoint that takes them. */
+  readonly key: EffectKey;
+  /** Set when later effects of the turn are known already: then only what this checkpoint took before is returned. */
+  readonly isReplay: boolean;
+}
+
+export interface VacuumRequest {
+  readonly now: number;
+  /** How long what is over stays: withdrawn inputs and waits that answer that they are over. */
+  readonly keepMs: number;
+}
+
+/** How many of each were removed, and by how much the store shrank. */
+export interface VacuumReport {
+  readonly journal: number;
+  readonly inputs: number;
+  readonly waits: number;
+  readonly components: number;
+  readonly blobs: number;
+  readonly bytes: number;
 }
 
 export interface SessionSummary {
@@ -130,15 +293,48 @@ export interface Store {
   readonly blobs: BlobStore;
   /** There when what happened inside a turn can outlive the process. */
   readonly journal?: JournalStore;
+  readonly waits: WaitStore;
   load(sessionId: SessionId): Promise<StoredSession | undefined>;
+  /** The revision of the newest commit; 0 when there is none. */
+  revision(sessionId: SessionId): Promise<number>;
   commit(commit: SessionCommit): Promise<CommitResult>;
-  admit(input: NewInput): Promise<{ readonly status: "accepted" | "duplicate"; readonly row: InboxRow }>;
+  /** With a request, asks for the lease of the session in the same transaction, unless the input is settled already. */
+  admit(input: NewInput, lease?: LeaseRequest): Promise<Admission>;
   /** The row that an input is a duplicate of, if there is one; `idempotency_conflict` as for `admit`. */
   find(input: Omit<NewInput, "input">): Promise<InboxRow | undefined>;
   /** Admitted inputs that no commit has settled, in order. */
   pending(sessionId: SessionId): Promise<readonly InboxRow[]>;
   /** The sessions that have such inputs. */
   unsettled(): Promise<readonly SessionId[]>;
+  /**
+   * Those of them that somebody should go on with now: nobody who is alive holds the lease, and the first pending input
+   * is not parked, or a wait of its is over, its time has come or its turn was asked to end.
+   */
+  workable(now: number): Promise<readonly SessionId[]>;
+  /** Takes the lease of a session. Its holder gets it again, with the same generation, and may so extend it. */
+  claim(sessionId: SessionId, request: LeaseRequest): Promise<Claim>;
+  /** Extends leases; returns those that were lost meanwhile. */
+  renew(leases: readonly Lease[], request: LeaseRequest): Promise<readonly SessionId[]>;
+  /** Lets a lease go; one that is lost already is left alone. */
+  release(lease: Lease): Promise<void>;
+  /** Inputs for a checkpoint of the turn that runs. The same checkpoint always gets the same. */
+  deliver(request: DeliverRequest): Promise<readonly InboxRow[]>;
+  /** Takes inputs out of the inbox that no turn has yet. */
+  withdraw(sessionId: SessionId, withdrawals: readonly Withdrawal[]): Promise<readonly WithdrawOutcome[]>;
+  /** Asks the turn of an input to end, from any process: see ST32. */
+  cancel(request: {
+    readonly sessionId: SessionId;
+    readonly turnId: TurnId;
+    readonly reason: string;
+  }): Promise<CancelStatus>;
+  /** Puts a turn to sleep and lets its lease go; `ready` when there is something to do already, and nothing changed. */
+  park(request: ParkRequest): Promise<"parked" | "ready">;
+  /** A commit was announced. */
+  announced(sessionId: SessionId, revision: number): Promise<void>;
+  /** Moves when somebody else has written to the same data; costs next to nothing. */
+  changes(): Promise<number>;
+  /** Removes what nothing names any more. */
+  vacuum(request: VacuumRequest): Promise<VacuumReport>;
   list(filter: SessionFilter): Promise<SessionPage>;
   exists(sessionId: SessionId): Promise<boolean>;
   delete(sessionId: SessionId): Promise<void>;

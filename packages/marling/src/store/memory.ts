@@ -1,53 +1,42 @@
 // A store that lives as long as its process. Plain JSON goes in and comes out, as with any other store.
-//   MS1  everything that can refuse a commit is looked at before anything of it is written.
+//   MS1  everything that can refuse a write is looked at before anything of it is written.
 //   MS2  nodes are shared with whoever gave them, because they never change; what callers are handed is theirs to keep.
+//   MS3  what a call does happens before it returns its promise: calls happen in the order in which they are made.
+//   MS4  `changes` counts every write, whoever made it: runtimes of one process may share a store.
 
-import { sha256 } from "../base/digest.ts";
 import { MarlingError } from "../base/errors.ts";
-import { SharedList } from "../base/shared-list.ts";
-import type { InputId, NodeId, SessionId, TurnId } from "../model/ids.ts";
-import { decodeJson, type JsonObject, jsonEqual } from "../model/json.ts";
-import type { TurnReport } from "../model/turn.ts";
+import type { SessionId, TurnId } from "../model/ids.ts";
+import type { JournalStore } from "../model/journal.ts";
 import type {
+  Admission,
   BlobStore,
+  CancelStatus,
+  Claim,
   CommitResult,
+  DeliverRequest,
   ForkRequest,
   InboxRow,
+  Lease,
+  LeaseRequest,
   NewInput,
+  ParkRequest,
   SessionCommit,
-  SessionComponents,
   SessionFilter,
-  SessionHead,
   SessionPage,
   Store,
   StoredSession,
+  VacuumReport,
+  VacuumRequest,
+  WaitStore,
+  Withdrawal,
+  WithdrawOutcome,
 } from "./contract.ts";
-
-/** Where a session stood after one commit. */
-interface Boundary {
-  readonly revision: number;
-  readonly length: number;
-  readonly head: SessionHead;
-  readonly components: SessionComponents;
-  readonly nodes: SharedList<JsonObject>;
-}
-
-interface MemorySession {
-  current: Boundary;
-  readonly boundaries: Boundary[];
-  /** Commits that happen once, by operation. */
-  readonly done: Map<string, { readonly commit: SessionCommit; readonly result: CommitResult }>;
-}
-
-type Admission = Awaited<ReturnType<Store["admit"]>>;
-
-/** What was admitted to one session. The index of a row is its sequence less one. */
-interface Inbox {
-  readonly rows: InboxRow[];
-  readonly byKey: Map<string, number>;
-  readonly byTurn: Map<TurnId, number>;
-  readonly unsettled: Map<InputId, number>;
-}
+import { BlobTable } from "./memory/blob-table.ts";
+import { forkedHistory, History, summaryOf } from "./memory/history.ts";
+import { Inbox, refuseRivals } from "./memory/inbox.ts";
+import { copiedRecord, JournalTable } from "./memory/journal-table.ts";
+import { LeaseTable } from "./memory/lease-table.ts";
+import { WaitTable } from "./memory/wait-table.ts";
 
 /** A store without files: nothing survives the process. */
 export function memoryStore(): Store {
@@ -56,56 +45,171 @@ export function memoryStore(): Store {
 
 class MemoryStore implements Store {
   readonly isDurable = false;
-  readonly blobs: BlobStore = memoryBlobs();
-  readonly #sessions = new Map<SessionId, MemorySession>();
+  readonly blobs: BlobStore;
+  readonly journal: JournalStore;
+  readonly waits: WaitStore;
+  readonly #histories = new Map<SessionId, History>();
   readonly #inboxes = new Map<SessionId, Inbox>();
   readonly #retired = new Set<SessionId>();
+  readonly #leases = new LeaseTable();
+  readonly #journal = new JournalTable();
+  readonly #waits = new WaitTable();
+  readonly #blobs = new BlobTable();
+  #changes = 0;
+
+  constructor() {
+    this.blobs = this.#blobStore();
+    this.journal = this.#journalStore();
+    this.waits = this.#waitStore();
+  }
 
   async load(sessionId: SessionId): Promise<StoredSession | undefined> {
     this.#refuseRetired(sessionId);
-    const session = this.#sessions.get(sessionId);
-    return session === undefined ? undefined : this.#stored(sessionId, session.current);
+    return this.#stored(sessionId);
+  }
+
+  async revision(sessionId: SessionId): Promise<number> {
+    this.#refuseRetired(sessionId);
+    return this.#histories.get(sessionId)?.revision ?? 0;
   }
 
   async commit(commit: SessionCommit): Promise<CommitResult> {
-    this.#refuseRetired(commit.sessionId);
-    const session = this.#sessions.get(commit.sessionId);
-    const revision = session?.current.revision ?? 0;
-    const known = commit.once === true ? session?.done.get(commit.operation) : undefined;
-    if (known !== undefined && isRepeated(known.commit, commit)) return known.result;
-    if (known !== undefined || revision !== commit.expectedRevision) throw revisionConflict(commit, revision);
-    const { enqueues = [] } = commit;
+    const { sessionId, enqueues = [], lease } = commit;
+    this.#refuseRetired(sessionId);
+    const history = this.#histories.get(sessionId) ?? new History();
+    const repeated = history.repeated(commit);
+    if (repeated !== undefined) return repeated;
+    this.#leases.fenceCommit(sessionId, lease);
+    history.refuseOutdated(commit);
+    this.#inboxes.get(sessionId)?.refuseCancelled(commit.settles);
     for (const input of enqueues) {
       this.#refuseRetired(input.sessionId);
-      this.#find(input);
+      this.#inboxes.get(input.sessionId)?.find(input);
     }
     refuseRivals(enqueues);
-    const result = { revision: revision + 1, enqueued: enqueues.map((input) => this.#enqueue(input).row) };
-    this.#write(commit, session, result);
+    const enqueued = enqueues.map((input) => this.#inbox(input.sessionId).admit(input).row);
+    const result = { revision: history.revision + 1, enqueued };
+    history.write(commit, result);
+    this.#histories.set(sessionId, history);
+    this.#inboxes.get(sessionId)?.bringFurther(commit);
+    this.#forget(sessionId, commit.forgets ?? []);
+    if (commit.releases === true && lease !== undefined)
+      this.#leases.release({ sessionId, generation: lease });
+    this.#changes += 1;
     return result;
   }
 
-  async admit(input: NewInput): Promise<Admission> {
+  async admit(input: NewInput, request?: LeaseRequest): Promise<Admission> {
     this.#refuseRetired(input.sessionId);
-    return this.#enqueue(input);
+    const admission = this.#inbox(input.sessionId).admit(input);
+    if (admission.status === "accepted") this.#changes += 1;
+    if (request === undefined || admission.row.report !== undefined) return admission;
+    return { ...admission, claim: this.#claim(input.sessionId, request) };
   }
 
   async find(input: Omit<NewInput, "input">): Promise<InboxRow | undefined> {
     this.#refuseRetired(input.sessionId);
-    return this.#find(input);
+    return this.#inboxes.get(input.sessionId)?.find(input);
   }
 
   async pending(sessionId: SessionId): Promise<readonly InboxRow[]> {
     this.#refuseRetired(sessionId);
-    const inbox = this.#inboxes.get(sessionId);
-    if (inbox === undefined) return [];
-    return [...inbox.unsettled.values()].map((index) => inbox.rows[index] as InboxRow);
+    return this.#inboxes.get(sessionId)?.pending() ?? [];
   }
 
   async unsettled(): Promise<readonly SessionId[]> {
-    return [...this.#inboxes].flatMap(([sessionId, { unsettled }]) =>
-      unsettled.size === 0 ? [] : [sessionId],
+    return [...this.#inboxes].flatMap(([sessionId, inbox]) => (inbox.hasPending ? [sessionId] : []));
+  }
+
+  async workable(now: number): Promise<readonly SessionId[]> {
+    const ids: SessionId[] = [];
+    for (const [sessionId, inbox] of this.#inboxes) {
+      if (!this.#leases.isAvailable(sessionId, now)) continue;
+      if (inbox.isWorkable(now, this.#isSettledIn(sessionId))) ids.push(sessionId);
+    }
+    return ids.sort();
+  }
+
+  async claim(sessionId: SessionId, request: LeaseRequest): Promise<Claim> {
+    this.#refuseRetired(sessionId);
+    return this.#claim(sessionId, request);
+  }
+
+  async renew(leases: readonly Lease[], request: LeaseRequest): Promise<readonly SessionId[]> {
+    const lost = this.#leases.renew(leases, request);
+    if (lost.length < leases.length) this.#changes += 1;
+    return lost;
+  }
+
+  async release(lease: Lease): Promise<void> {
+    if (this.#leases.release(lease)) this.#changes += 1;
+  }
+
+  async deliver(request: DeliverRequest): Promise<readonly InboxRow[]> {
+    this.#refuseUnfenced({ sessionId: request.sessionId, lease: request.generation });
+    const rows = this.#inboxes.get(request.sessionId)?.deliver(request) ?? [];
+    if (rows.length > 0) this.#changes += 1;
+    return rows;
+  }
+
+  async withdraw(
+    sessionId: SessionId,
+    withdrawals: readonly Withdrawal[],
+  ): Promise<readonly WithdrawOutcome[]> {
+    this.#refuseRetired(sessionId);
+    const inbox = this.#inboxes.get(sessionId) ?? new Inbox(sessionId);
+    const options = { isHeld: this.#leases.isHeld(sessionId), at: Date.now() };
+    const outcomes = withdrawals.map((withdrawal) => inbox.withdraw(withdrawal, options));
+    if (outcomes.some(({ status }) => status === "cancelled")) this.#changes += 1;
+    return outcomes;
+  }
+
+  async cancel({
+    sessionId,
+    turnId,
+    reason,
+  }: {
+    readonly sessionId: SessionId;
+    readonly turnId: TurnId;
+    readonly reason: string;
+  }): Promise<CancelStatus> {
+    this.#refuseRetired(sessionId);
+    const status = this.#inboxes.get(sessionId)?.cancel(turnId, reason) ?? "unknown";
+    if (status === "requested") this.#changes += 1;
+    return status;
+  }
+
+  async park(request: ParkRequest): Promise<"parked" | "ready"> {
+    const { sessionId, generation } = request;
+    this.#refuseRetired(sessionId);
+    this.#leases.fence(sessionId, generation);
+    const answer = this.#inboxes.get(sessionId)?.park(request, this.#isSettledIn(sessionId)) ?? "ready";
+    if (answer === "ready") return answer;
+    this.#leases.release({ sessionId, generation });
+    this.#changes += 1;
+    return answer;
+  }
+
+  async announced(sessionId: SessionId, revision: number): Promise<void> {
+    this.#refuseRetired(sessionId);
+    if (this.#histories.get(sessionId)?.announced([revision]) === true) this.#changes += 1;
+  }
+
+  async changes(): Promise<number> {
+    return this.#changes;
+  }
+
+  async vacuum({ now, keepMs }: VacuumRequest): Promise<VacuumReport> {
+    const keptSince = now - keepMs;
+    const journal = this.#journal.vacuum(
+      (sessionId, turnId) => this.#inboxes.get(sessionId)?.isRunning(turnId) ?? false,
     );
+    let inputs = 0;
+    for (const inbox of this.#inboxes.values()) inputs += inbox.vacuum(keptSince);
+    const waits = this.#waits.vacuum(keptSince);
+    const { blobs, bytes } = this.#blobs.vacuum(this.#values(), keptSince);
+    if (journal + inputs + waits + blobs > 0) this.#changes += 1;
+    return { journal, inputs, waits, components: 0, blobs, bytes };
   }
 
   async list({ prefix = "", limit = 100, cursor = "" }: SessionFilter): Promise<SessionPage> {
@@ -115,130 +219,159 @@ class MemoryStore implements Store {
         `limit: expected a positive whole number, found ${String(limit)}`,
       );
     }
-    const ids = [...this.#sessions.keys()].filter((id) => id.startsWith(prefix) && id > cursor).sort();
-    const items = ids.slice(0, limit).map((id) => summary(id, this.#sessions.get(id) as MemorySession));
+    const ids = [...this.#histories.keys()].filter((id) => id.startsWith(prefix) && id > cursor).sort();
+    const items = ids.slice(0, limit).flatMap((id) => {
+      const current = this.#histories.get(id)?.current;
+      return current === undefined ? [] : [summaryOf(id, current)];
+    });
     const last = items.at(-1);
     return ids.length > limit && last !== undefined ? { items, cursor: last.id } : { items };
   }
 
   async exists(sessionId: SessionId): Promise<boolean> {
-    return this.#sessions.has(sessionId);
+    return this.#histories.has(sessionId);
   }
 
   async delete(sessionId: SessionId): Promise<void> {
-    this.#sessions.delete(sessionId);
+    this.#histories.delete(sessionId);
     this.#inboxes.delete(sessionId);
+    this.#journal.delete(sessionId);
+    this.#waits.delete(sessionId);
+    this.#leases.delete(sessionId);
     this.#retired.add(sessionId);
+    this.#changes += 1;
   }
 
   async fork({ from, as, at }: ForkRequest): Promise<StoredSession> {
     this.#refuseRetired(from);
     this.#refuseRetired(as);
-    const source = this.#sessions.get(from);
+    const source = this.#histories.get(from);
     if (source === undefined)
       throw new MarlingError("unknown_session", `session ${from}: expected a session to fork, found none`);
-    if (this.#sessions.has(as))
+    if (this.#histories.has(as))
       throw new MarlingError(
         "duplicate_session",
         `session ${as}: expected a new id to fork into, found an existing session`,
       );
-    const boundary = at === undefined ? source.current : boundaryAt(source, at, from);
-    const current: Boundary = {
-      ...boundary,
-      revision: 1,
-      head: { ...boundary.head, ledger: [], parentSessionId: null },
-    };
-    this.#sessions.set(as, {
-      current,
-      boundaries: [...source.boundaries.filter((b) => b.length < boundary.length), current],
-      done: new Map(),
-    });
-    return this.#stored(as, current);
+    this.#histories.set(as, forkedHistory(from, source, at));
+    this.#changes += 1;
+    return this.#stored(as) as StoredSession; // it was just made
   }
 
   async close(): Promise<void> {}
 
-  #stored(sessionId: SessionId, { revision, head, components, nodes }: Boundary): StoredSession {
+  #blobStore(): BlobStore {
+    return {
+      put: async (bytes) => {
+        this.#changes += 1;
+        return this.#blobs.put(bytes, Date.now());
+      },
+      get: async (ref) => this.#blobs.get(ref),
+    };
+  }
+
+  #journalStore(): JournalStore {
+    return {
+      append: async (records, lease) => {
+        for (const { sessionId } of records) {
+          this.#refuseRetired(sessionId);
+          if (lease !== undefined) this.#leases.fence(sessionId, lease);
+        }
+        for (const record of records.map(copiedRecord)) this.#journal.append(record);
+        if (records.length > 0) this.#changes += 1;
+      },
+      read: async (sessionId, turnId) => {
+        this.#refuseRetired(sessionId);
+        return this.#journal.read(sessionId, turnId);
+      },
+    };
+  }
+
+  #waitStore(): WaitStore {
+    return {
+      create: async (wait) => {
+        this.#refuseUnfenced(wait);
+        this.#waits.create(wait);
+        this.#changes += 1;
+      },
+      read: async (sessionId, turnId) => {
+        this.#refuseRetired(sessionId);
+        return this.#waits.read(sessionId, turnId);
+      },
+      resolve: async (keyHash, kind, resolution) => {
+        const answer = this.#waits.resolve(keyHash, kind, resolution);
+        if (answer.status === "resolved") this.#changes += 1;
+        return answer;
+      },
+      end: async (wait) => {
+        this.#refuseUnfenced(wait);
+        this.#changes += 1;
+        return this.#waits.end(wait, Date.now());
+      },
+    };
+  }
+
+  #claim(sessionId: SessionId, request: LeaseRequest): Claim {
+    const claim = this.#leases.claim(sessionId, request);
+    if (claim.kind === "held") return claim;
+    this.#changes += 1;
+    const revision = this.#histories.get(sessionId)?.revision ?? 0;
+    return { ...claim, revision, inputs: this.#inboxes.get(sessionId)?.sequence ?? 0 };
+  }
+
+  #forget(sessionId: SessionId, turns: readonly TurnId[]): void {
+    this.#journal.forget(sessionId, turns);
+    for (const turnId of turns) this.#waits.endAll(sessionId, turnId, Date.now());
+  }
+
+  #isSettledIn(sessionId: SessionId): (turnId: TurnId, name: string) => boolean {
+    return (turnId, name) => this.#waits.isSettled({ sessionId, turnId, name });
+  }
+
+  /** Everything that may name a blob. The path of a session has all that any of its boundaries had. */
+  *#values(): Iterable<unknown> {
+    for (const { current, boundaries } of this.#histories.values()) {
+      yield* current?.nodes ?? [];
+      for (const { head, components } of boundaries) yield [head, components];
+    }
+    for (const inbox of this.#inboxes.values()) yield* inbox.rows();
+    yield* this.#journal.records();
+    yield* this.#waits.rows();
+  }
+
+  #stored(sessionId: SessionId): StoredSession | undefined {
+    const history = this.#histories.get(sessionId);
+    const current = history?.current;
+    if (history === undefined || current === undefined) return undefined;
+    const { revision, head, components, nodes } = current;
     return {
       sessionId,
       revision,
       head,
       components,
       nodes: nodes.toArray(),
-      inputs: this.#inboxes.get(sessionId)?.rows.length ?? 0,
+      inputs: this.#inboxes.get(sessionId)?.sequence ?? 0,
+      unannounced: history.unannounced,
     };
-  }
-
-  #write(commit: SessionCommit, session: MemorySession | undefined, result: CommitResult): void {
-    const nodes = (session?.current.nodes ?? SharedList.of<JsonObject>()).append(commit.nodes);
-    const components = { ...session?.current.components, ...commit.components };
-    const current: Boundary = {
-      revision: result.revision,
-      length: nodes.length,
-      head: commit.head,
-      components,
-      nodes,
-    };
-    const written: MemorySession = session ?? { current, boundaries: [], done: new Map() };
-    written.current = current;
-    written.boundaries.push(current);
-    if (commit.once === true) written.done.set(commit.operation, { commit, result });
-    this.#sessions.set(commit.sessionId, written);
-    this.#bringFurther(commit);
-  }
-
-  /** What a commit says about the input that it is about. */
-  #bringFurther({ sessionId, settles, advances }: SessionCommit): void {
-    const inputId = (settles ?? advances)?.inputId;
-    const inbox = this.#inboxes.get(sessionId);
-    const index = inputId === undefined ? undefined : inbox?.unsettled.get(inputId);
-    if (inbox === undefined || inputId === undefined || index === undefined) return;
-    const row = inbox.rows[index] as InboxRow;
-    if (settles === undefined) {
-      inbox.rows[index] = { ...row, progress: advances?.progress ?? null };
-      return;
-    }
-    inbox.rows[index] = { ...row, report: decodeJson(settles.report, "report") as unknown as TurnReport };
-    inbox.unsettled.delete(inputId);
-  }
-
-  /** The row with the input's key or turn id. Throws when that row is of another input. */
-  #find(input: Omit<NewInput, "input">): InboxRow | undefined {
-    const inbox = this.#inboxes.get(input.sessionId);
-    if (inbox === undefined) return undefined;
-    const byKey = input.key === undefined ? undefined : inbox.byKey.get(input.key);
-    const byTurn = input.turnId === undefined ? undefined : inbox.byTurn.get(input.turnId);
-    const row = inbox.rows[byKey ?? byTurn ?? -1];
-    if (row !== undefined && !isSame(row, input)) throw keyConflict(input, row);
-    return row;
-  }
-
-  #enqueue(input: NewInput): Admission {
-    const known = this.#find(input);
-    if (known !== undefined) return { status: "duplicate", row: known };
-    const inbox = this.#inbox(input.sessionId);
-    const index = inbox.rows.length;
-    const sequence = index + 1;
-    const turnId = input.turnId ?? freeTurnId(input.sessionId, sequence, inbox);
-    const row: InboxRow = {
-      ...input,
-      turnId,
-      inputId: `${input.sessionId}:input:${sequence}` as InputId,
-      sequence,
-    };
-    inbox.rows.push(row);
-    inbox.unsettled.set(row.inputId, index);
-    inbox.byTurn.set(turnId, index);
-    if (input.key !== undefined) inbox.byKey.set(input.key, index);
-    return { status: "accepted", row };
   }
 
   #inbox(sessionId: SessionId): Inbox {
     const known = this.#inboxes.get(sessionId);
     if (known !== undefined) return known;
-    const inbox: Inbox = { rows: [], byKey: new Map(), byTurn: new Map(), unsettled: new Map() };
+    const inbox = new Inbox(sessionId);
     this.#inboxes.set(sessionId, inbox);
     return inbox;
+  }
+
+  #refuseUnfenced({
+    sessionId,
+    lease,
+  }: {
+    readonly sessionId: SessionId;
+    readonly lease?: number | undefined;
+  }): void {
+    this.#refuseRetired(sessionId);
+    if (lease !== undefined) this.#leases.fence(sessionId, lease);
   }
 
   #refuseRetired(sessionId: SessionId): void {
@@ -249,86 +382,4 @@ class MemoryStore implements Store {
       );
     }
   }
-}
-
-function memoryBlobs(): BlobStore {
-  const blobs = new Map<string, Uint8Array>();
-  return {
-    put: async (bytes) => {
-      const ref = `sha256:${sha256(bytes)}`;
-      blobs.set(ref, Uint8Array.from(bytes));
-      return ref;
-    },
-    get: async (ref) => blobs.get(ref)?.slice(),
-  };
-}
-
-function summary(id: SessionId, { current }: MemorySession): SessionPage["items"][number] {
-  const { revision, head } = current;
-  const parent = head.parentSessionId === null ? {} : { parentSessionId: head.parentSessionId };
-  return { id, revision, turnIndex: head.turnIndex, ...parent };
-}
-
-function boundaryAt(session: MemorySession, at: NodeId, from: SessionId): Boundary {
-  const exact = session.boundaries.findLast((boundary) => boundary.head.leaf === at);
-  if (exact !== undefined) return exact;
-  const index = session.current.nodes.toArray().findIndex((node) => node.id === at);
-  if (index < 0)
-    throw new MarlingError(
-      "fork_point_unknown",
-      `session ${from}: expected a node of its history, found ${at}`,
-    );
-  const before = session.boundaries.findLast((boundary) => boundary.length <= index);
-  const after = session.boundaries.find((boundary) => boundary.length > index);
-  const boundaries = { before: before?.head.leaf ?? null, after: after?.head.leaf ?? null };
-  throw new MarlingError(
-    "fork_point_inside_turn",
-    `session ${from}: expected the last node of a commit, found ${at} inside one; the boundaries around it are ${boundaries.before ?? "none"} and ${boundaries.after ?? "none"}`,
-    { details: boundaries },
-  );
-}
-
-function isRepeated(first: SessionCommit, again: SessionCommit): boolean {
-  return jsonEqual(decodeJson(first, "commit"), decodeJson(again, "commit"));
-}
-
-/** The same input: the same content, and no other turn id than the row has. */
-function isSame(
-  row: InboxRow,
-  { submitted, turnId = row.turnId, key = row.key }: Omit<NewInput, "input">,
-): boolean {
-  return row.turnId === turnId && row.key === key && jsonEqual(row.submitted, submitted);
-}
-
-/** Two inputs of one commit are checked against each other, too: neither is in the inbox yet. */
-function refuseRivals(inputs: readonly NewInput[]): void {
-  const byKey = new Map<string, NewInput>();
-  for (const input of inputs) {
-    const rival = input.key === undefined ? undefined : byKey.get(input.key);
-    if (rival !== undefined && !jsonEqual(rival.submitted, input.submitted)) throw keyConflict(input, rival);
-    if (input.key !== undefined) byKey.set(input.key, input);
-  }
-}
-
-/** A derived id; one that somebody gave to an earlier turn is left alone. */
-function freeTurnId(sessionId: SessionId, sequence: number, { byTurn }: Inbox): TurnId {
-  let turnId = `${sessionId}:turn:${sequence}` as TurnId;
-  for (let number = 2; byTurn.has(turnId); number += 1)
-    turnId = `${sessionId}:turn:${sequence}.${number}` as TurnId;
-  return turnId;
-}
-
-function revisionConflict(commit: SessionCommit, found: number): MarlingError {
-  return new MarlingError(
-    "revision_conflict",
-    `session ${commit.sessionId}: expected revision ${commit.expectedRevision}, found ${found}`,
-    { details: { expected: commit.expectedRevision, found } },
-  );
-}
-
-function keyConflict(input: Omit<NewInput, "input">, known: NewInput | InboxRow): MarlingError {
-  const name = input.key === undefined ? `turn id ${input.turnId}` : `key ${input.key}`;
-  const message = `session ${input.sessionId}: ${name} was used before with other content`;
-  const details = "inputId" in known ? { inputId: known.inputId, turnId: known.turnId } : {};
-  return new MarlingError("idempotency_conflict", message, { details });
 }

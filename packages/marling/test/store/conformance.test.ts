@@ -4,23 +4,40 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "vitest";
+import type { Store } from "../../src/store/contract.ts";
 import { memoryStore } from "../../src/store/memory.ts";
 import { sqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { type StoreHarness, storeConformance } from "../../src/testing/conformance/store.ts";
+import { lossyStore, slowStore } from "./lossy-store.ts";
 
 const NOTHING_LASTS = "nothing outlives the process";
 
-storeConformance(
-  "memory",
-  {
-    open: async () => {
-      const store = memoryStore();
-      return { store, close: () => store.close() };
+let seed = 0;
+
+const MEMORIES: readonly (readonly [name: string, wrap: (store: Store) => Store])[] = [
+  ["memory", (store) => store],
+  ["memory behind random delays", (store) => slowStore(store, seed)],
+  [
+    "memory behind random delays and failures, by a client that asks again",
+    (store) => lossyStore(store, seed),
+  ],
+];
+
+for (const [name, wrap] of MEMORIES) {
+  storeConformance(
+    name,
+    {
+      open: async () => {
+        seed += 1;
+        const data = memoryStore();
+        const store = wrap(data);
+        return { store, second: async () => wrap(data), close: () => data.close() };
+      },
+      skip: { reopen: NOTHING_LASTS },
     },
-    skip: { journal: NOTHING_LASTS, reopen: NOTHING_LASTS },
-  },
-  { describe, test },
-);
+    { describe, test },
+  );
+}
 
 for (const durability of ["process", "power"] as const) {
   storeConformance(`sqlite, ${durability}`, { open: () => openFile(durability) }, { describe, test });
@@ -33,7 +50,7 @@ storeConformance(
       const store = sqliteStore({ path: ":memory:" });
       return { store, close: () => store.close() };
     },
-    skip: { reopen: NOTHING_LASTS },
+    skip: { reopen: NOTHING_LASTS, second: "nobody else can open it" },
   },
   { describe, test },
 );
@@ -41,16 +58,24 @@ storeConformance(
 async function openFile(durability: "process" | "power"): Promise<StoreHarness> {
   const folder = mkdtempSync(join(tmpdir(), "marling-store-"));
   const path = join(folder, "test.db");
-  let store = sqliteStore({ path, durability });
+  const open: Store[] = [];
+  const openAnother = (): Store => {
+    const store = sqliteStore({ path, durability });
+    open.push(store);
+    return store;
+  };
+  const closeAll = async (): Promise<void> => {
+    for (const store of open.splice(0)) await store.close();
+  };
   return {
-    store,
+    store: openAnother(),
     reopen: async () => {
-      await store.close();
-      store = sqliteStore({ path, durability });
-      return store;
+      await closeAll();
+      return openAnother();
     },
+    second: async () => openAnother(),
     close: async () => {
-      await store.close();
+      await closeAll();
       rmSync(folder, { recursive: true, force: true });
     },
   };

@@ -23,6 +23,7 @@ describe("commits", () => {
       nodes: [{ id: "a" }, { id: "b" }, { id: "c" }],
       components: { plugins: { p: 1 }, tools: { t: 2 } },
       inputs: 0,
+      unannounced: [],
     });
   });
 

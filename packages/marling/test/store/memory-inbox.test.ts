@@ -156,6 +156,7 @@ describe("forks", () => {
       nodes: [{ id: "a" }, { id: "b" }, { id: "c" }],
       components: { plugins: { n: 2 }, tools: { t: 1 } },
       inputs: 0,
+      unannounced: [],
     });
     expect(await store.pending(fork)).toEqual([]);
     expect((await store.admit(inputOf("y", { key: "k", sessionId: fork }))).status).toBe("accepted");

@@ -136,6 +136,23 @@ test("[SL5] a report that repeats the nodes costs little more than none", async 
   await store.close();
 });
 
+test("[SL5] a turn with a journal writes into the room that its journal leaves", async () => {
+  const { store, path, cost } = measured();
+  const text = "an outcome of the turn ".repeat(70);
+  const frames: number[] = [];
+  for (let revision = 0; revision < 20; revision += 1) {
+    const before = statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+    const { row } = await store.admit(inputOf(A, "question"));
+    await journalOf(store).append([record("model", "done", { turnId: row.turnId, outcome: text })]);
+    const settles = { inputId: row.inputId, report: report("done") };
+    await cost(revision, { operation: row.turnId, once: true, settles, forgets: [row.turnId] });
+    frames.push((statSync(`${path}-wal`).size - before) / FRAME_BYTES);
+  }
+  // As many as the store of version 1 wrote.
+  expect(median(frames)).toBeLessThanOrEqual(14);
+  await store.close();
+});
+
 test("[SL5] a fork copies no node", async () => {
   const { store, path, cost } = measured();
   for (let revision = 0; revision < 50; revision += 1) await cost(revision);
@@ -159,7 +176,21 @@ test("[SL5] a commit takes the journal of its turn away again", async () => {
   expect(await rowCounts(path)).toMatchObject({ journal: 0, inbox: 0, commits: 20, names: 0 });
 });
 
-const TABLES = ["sessions", "commits", "inbox", "names", "journal", "components", "holders", "blobs"];
+const TABLES = [
+  "sessions",
+  "commits",
+  "inbox",
+  "withdrawn",
+  "names",
+  "journal",
+  "leases",
+  "waits",
+  "wait_keys",
+  "outbox",
+  "components",
+  "holders",
+  "blobs",
+];
 
 async function rowCounts(path: string): Promise<Readonly<Record<string, unknown>>> {
   const counts = await query(
@@ -182,7 +213,12 @@ async function furnish(store: Store, name: string): Promise<void> {
   await store.commit(
     commitOf(sessionId, 0, { once: true, ids: [`${name}-1`], components: { plugins }, settles }),
   );
-  await store.commit(commitOf(sessionId, 1, { once: true, ids: [`${name}-2`] }));
+  const { turnId } = (await store.admit(inputOf(sessionId, "three", { deliver: "active_turn" }))).row;
+  await store.withdraw(sessionId, [{ inputId: `${name}:input:3` as never, report: report("withdrawn") }]);
+  await store.commit(commitOf(sessionId, 1, { once: true, ids: [`${name}-2`], announces: turnId }));
+  const wait = { sessionId, turnId, name: "answer", kind: "approval" } as const;
+  for (const key of ["one", "two"]) await store.waits.create({ ...wait, keyHash: `${name} ${key}` });
+  await store.claim(sessionId, { owner: "worker", incarnation: "run-1", now: 0, expiresAt: 1 });
 }
 
 test("[SL8] a deleted session leaves its id and nothing else", async () => {
@@ -194,8 +230,13 @@ test("[SL8] a deleted session leaves its id and nothing else", async () => {
     sessions: 1,
     commits: 0,
     inbox: 0,
+    withdrawn: 0,
     names: 0,
     journal: 0,
+    leases: 0,
+    waits: 0,
+    wait_keys: 0,
+    outbox: 0,
     components: 0,
     holders: 0,
     blobs: 0,
@@ -223,6 +264,11 @@ test("[SL8] what other sessions share stays until the last of them is deleted", 
     sessions: 4,
     commits: 2,
     inbox: 1,
+    withdrawn: 1,
+    leases: 1,
+    waits: 1,
+    wait_keys: 2,
+    outbox: 1,
     components: 3,
     holders: 3,
   });

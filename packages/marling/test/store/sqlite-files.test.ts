@@ -127,6 +127,14 @@ describe("files that are not ours", () => {
     expect(refusals).toBeGreaterThan(5);
   });
 
+  test("[SL3] a log without its database is refused and left as it is", async () => {
+    const path = join(temporaryFolder(), "store.db");
+    writeFileSync(`${path}-wal`, "what was not written back");
+    expect(await refusal(openAndLoad(path))).toMatchObject({ code: "store_corrupt" });
+    expect(existsSync(path)).toBe(false);
+    expect(readFileSync(`${path}-wal`, "utf8")).toBe("what was not written back");
+  });
+
   test("[SL3] damaged tables of contents are refused and left as they are", async () => {
     const path = await storeFile();
     const content = readFileSync(path);
@@ -237,20 +245,21 @@ describe("places", () => {
     expect(await refusal(store.commit(commitOf(A, 0)))).toMatchObject({ code: "runtime_closed" });
   });
 
-  test("[SL2] another store of the same process is refused, whatever it calls the file", async () => {
+  test("[SL2] stores of one process share a file, whatever they call it", async () => {
     const path = await storeFile();
     const link = join(temporaryFolder(), "link.db");
     symlinkSync(path, link);
-    const first = sqliteStore({ path });
-    await first.list({});
-    for (const other of [path, link, join(dirname(path), ".", "store.db")]) {
-      expect(await refusal(sqliteStore({ path: other }).list({}))).toMatchObject({ code: "store_in_use" });
+    const stores = [path, link, join(dirname(path), ".", "store.db")].map((other) =>
+      sqliteStore({ path: other }),
+    );
+    for (const [index, store] of stores.entries()) {
+      expect((await store.load(A))?.revision).toBe(30 + index);
+      await store.commit(commitOf(A, 30 + index));
     }
-    expect((await first.load(A))?.revision).toBe(30);
-    await first.close();
-    const second = sqliteStore({ path: link });
-    expect((await second.load(A))?.revision).toBe(30);
-    await second.close();
+    for (const store of stores) expect(await store.revision(A)).toBe(33);
+    expect(filesBeside(link)).toEqual(["link.db"]);
+    await Promise.all(stores.map((store) => store.close()));
+    expect(filesBeside(path)).toEqual(["store.db", "store.db-owner"]);
   });
 
   test("[SL2] stores in memory have nothing in common", async () => {
@@ -321,6 +330,17 @@ describe("versions", () => {
     const path = await storeFile();
     await query(path, "UPDATE meta SET value = '999' WHERE name = 'version'");
     expect(await expectUntouched(path, "unsupported_version")).toContain("999");
+  });
+
+  test("[SL9] a store stops when another one has brought its file to a newer version", async () => {
+    const path = await storeFile();
+    const store = sqliteStore({ path });
+    await store.list({});
+    await query(path, "UPDATE meta SET value = '999' WHERE name = 'version'");
+    expect(await refusal(store.commit(commitOf(B, 0)))).toMatchObject({ code: "unsupported_version" });
+    expect(await refusal(store.load(A))).toMatchObject({ code: "unsupported_version" });
+    await store.close();
+    expect(await query(path, "SELECT count(*) AS n FROM commits")).toEqual([{ n: 30 }]);
   });
 
   test("[SL9] a file without a version is refused", async () => {

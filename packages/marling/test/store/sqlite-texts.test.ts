@@ -2,13 +2,14 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { SessionId } from "../../src/model/ids.ts";
+import type { EffectKey, InputId, SessionId, TurnId } from "../../src/model/ids.ts";
 import type { Json } from "../../src/model/json.ts";
-import type { SessionHead } from "../../src/store/contract.ts";
+import type { InboxRow, SessionHead } from "../../src/store/contract.ts";
 import { HeadFold, type HeadImage, patchHead } from "../../src/store/sqlite/head-patch.ts";
+import { decodeSettled, encodeSettled } from "../../src/store/sqlite/input-codec.ts";
 import { parseRepeated, stringifyRepeated, textOf } from "../../src/store/sqlite/repeated-text.ts";
 import { restoreText, shortenText } from "../../src/store/sqlite/session-text.ts";
-import { head } from "../../src/testing/conformance/store-case.ts";
+import { head, id, report } from "../../src/testing/conformance/store-case.ts";
 
 const texts = fc.oneof(
   fc.string(),
@@ -47,6 +48,58 @@ test("[ST7] a text with references to another gives the same value", () => {
       const plain = JSON.stringify(value);
       expect(JSON.stringify(parseRepeated(stringifyRepeated(value, strings), again))).toBe(plain);
     }),
+  );
+});
+
+const rows: fc.Arbitrary<Omit<InboxRow, "sequence" | "inputId">> = fc
+  .record({ submitted: json, input: json, key: texts, turn: fc.nat(3), hasKey: fc.boolean() })
+  .map(({ submitted, input, key, turn, hasKey }) => ({
+    sessionId: id("chat"),
+    submitted,
+    input,
+    turnId: `chat:turn:${turn}` as TurnId,
+    ...(hasKey ? { key } : {}),
+  }));
+
+test("[ST33] settled inputs, alone or with others that joined their turn, come back as they were", () => {
+  const joining = rows.map((row) => ({
+    ...row,
+    deliver: "active_turn" as const,
+    claimed: { turnId: "chat:turn:1" as TurnId, key: "0.checkpoint" as EffectKey },
+  }));
+  fc.assert(
+    fc.property(rows, fc.array(joining, { maxLength: 3 }), json, (first, others, nodes) => {
+      const [row, ...joined] = [first, ...others].map((input, index): InboxRow => {
+        const sequence = index + 1;
+        return { ...input, sequence, inputId: `chat:input:${sequence}` as InputId };
+      }) as [InboxRow, ...InboxRow[]];
+      const { strings } = textOf(nodes);
+      const text = encodeSettled(
+        { row, joined },
+        report("a long sentence that is worth sharing, one"),
+        strings,
+      );
+      const settled = decodeSettled(id("chat"), text, { sequence: 1, strings });
+      expect(settled.map(({ report: found, ...input }) => [found?.text, input])).toEqual(
+        [row, ...joined].map((input) => ["a long sentence that is worth sharing, one", input]),
+      );
+    }),
+  );
+});
+
+test("[SL9] a settled input has the text that version 1 gave it", () => {
+  const row: InboxRow = {
+    sessionId: id("chat"),
+    key: "k",
+    turnId: "chat:turn:1" as TurnId,
+    inputId: "chat:input:1" as InputId,
+    sequence: 1,
+    submitted: { text: "one" },
+    input: { text: "ONE" },
+  };
+  const { text, ...rest } = report("done");
+  expect(encodeSettled({ row, joined: [] }, { text, ...rest }, [])).toBe(
+    `{"names":{"key":"k"},"submitted":{"text":"one"},"input":{"text":"ONE"},"report":${JSON.stringify({ text, ...rest })}}`,
   );
 });
 

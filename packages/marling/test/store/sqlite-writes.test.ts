@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { Store } from "../../src/store/contract.ts";
+import type { SessionHead, Store } from "../../src/store/contract.ts";
 import { loadDriver, type SqliteDatabase } from "../../src/store/sqlite/driver.ts";
 import { openSqliteStore, type SqliteInternals } from "../../src/store/sqlite/sqlite-store.ts";
 import {
@@ -141,7 +141,7 @@ test("[SL4] what was remembered of a write that was undone is forgotten", async 
 test("[SL6] a full disk is `io_failed`, and the store goes on with what was committed", async () => {
   const { store, tap } = await tappedStore();
   await store.commit(commitOf(A, 0, { ids: ["n1"] }));
-  let limit = "PRAGMA max_page_count = 60";
+  let limit = "PRAGMA store.max_page_count = 60";
   tap.before = (sql, _values, database) => {
     if (sql === "BEGIN IMMEDIATE") database.exec(limit);
   };
@@ -155,7 +155,7 @@ test("[SL6] a full disk is `io_failed`, and the store goes on with what was comm
     { status: "fulfilled" },
   ]);
   expect((await store.load(A))?.revision).toBe(1);
-  limit = "PRAGMA max_page_count = 100000";
+  limit = "PRAGMA store.max_page_count = 100000";
   expect((await store.commit(commitOf(A, 1, { nodes: large }))).revision).toBe(2);
   await store.close();
 });
@@ -216,6 +216,103 @@ test("[SL7] writes fail with `store_busy` when the file stays held, and the next
   await store.close();
 });
 
+test("[SL7] reads wait as well when SQLite says that the file is locked", async () => {
+  const { store, tap } = await tappedStore({ busyLimitMs: 30 });
+  let failures = 2;
+  tap.before = (sql) => {
+    if (sql !== "BEGIN" || failures === 0) return;
+    failures -= 1;
+    throw sqliteError(261, "database is locked");
+  };
+  expect((await store.load(id("first")))?.revision).toBe(1);
+  expect(failures).toBe(0);
+  failures = 1_000_000;
+  expect(await refusal(store.load(id("first")))).toMatchObject({ code: "store_busy" });
+  failures = 0;
+  expect((await store.load(id("first")))?.revision).toBe(1);
+  await store.close();
+});
+
+test("[SL7] a store that others hold is closed all the same", async () => {
+  const { store, path } = await tappedStore();
+  const release = await holdFile(path);
+  await store.close();
+  release();
+  expect(await query(path, "SELECT count(*) AS n FROM commits")).toEqual([{ n: 1 }]);
+});
+
+test("[ST40] a store that others hold is vacuumed without becoming smaller", async () => {
+  const { store, tap, path } = await tappedStore({ busyLimitMs: 30 });
+  await store.commit(commitOf(A, 0, { nodes: [{ id: "n", text: "x".repeat(50_000) }] }));
+  await store.delete(A);
+  let release: (() => void) | undefined;
+  const { DatabaseSync } = await loadDriver();
+  tap.before = (sql) => {
+    if (!sql.startsWith("VACUUM") || release !== undefined) return;
+    const holder = new DatabaseSync(path);
+    holder.exec("BEGIN IMMEDIATE");
+    release = () => holder.close();
+  };
+  expect((await store.vacuum({ now: 0, keepMs: 0 })).bytes).toBe(0);
+  release?.();
+  expect((await store.vacuum({ now: 0, keepMs: 0 })).bytes).toBeGreaterThan(40_000);
+  expect(await store.revision(id("first"))).toBe(1);
+  await store.close();
+});
+
+test("[SL11] a commit on one of another store stores what changed since that one", async () => {
+  const { store: one, path } = await tappedStore();
+  const two = openSqliteStore({ path }, {});
+  const head = (changes: object): { head: SessionHead } => ({ head: { ...commitOf(A, 0).head, ...changes } });
+  await one.commit(commitOf(A, 0, head({ turnIndex: 1, frames: [{ id: "f1" }], operations: 1 })));
+  await two.commit(
+    commitOf(A, 1, head({ turnIndex: 2, frames: [{ id: "f1" }, { id: "f2" }], operations: 7 })),
+  );
+  await one.commit(commitOf(A, 2, head({ turnIndex: 3, frames: [{ id: "f1" }], operations: 1 })));
+  for (const store of [one, two])
+    expect((await store.load(A))?.head).toMatchObject({
+      turnIndex: 3,
+      frames: [{ id: "f1" }],
+      operations: 1,
+    });
+  await Promise.all([one.close(), two.close()]);
+});
+
+test("[SL11] journal keys and places of another store are known", async () => {
+  const { store: one, path } = await tappedStore();
+  const two = openSqliteStore({ path }, {});
+  await journalOf(one).append([record("k1", "started")]);
+  await journalOf(two).append([record("k1", "done", { outcome: "two" }), record("k2", "started")]);
+  await journalOf(one).append([record("k1", "done", { outcome: "one" }), record("k3", "started")]);
+  await two.commit(commitOf(A, 0, { forgets: [turn("t2")] }));
+  expect(await journalOf(one).read(A, turn("t1"))).toEqual([
+    record("k1", "started"),
+    record("k1", "done", { outcome: "two" }),
+    record("k2", "started"),
+    record("k3", "started"),
+  ]);
+  await two.commit(commitOf(A, 1, { forgets: [turn("t1")] }));
+  await journalOf(one).append([record("k1", "done", { outcome: "again" })]);
+  expect(await journalOf(two).read(A, turn("t1"))).toEqual([record("k1", "done", { outcome: "again" })]);
+  await Promise.all([one.close(), two.close()]);
+});
+
+test("[ST39] `changes` moves with what other stores write, and with nothing else", async () => {
+  const { store, path } = await tappedStore();
+  const other = openSqliteStore({ path }, {});
+  const start = await store.changes();
+  await store.commit(commitOf(A, 0));
+  await other.load(A);
+  expect(await store.changes()).toBe(start);
+  await other.cancel({ sessionId: A, turnId: turn("none"), reason: "nothing to write" });
+  expect(await store.changes()).toBe(start);
+  await other.admit(inputOf(A, "one"));
+  const moved = await store.changes();
+  expect(moved).not.toBe(start);
+  expect(await store.changes()).toBe(moved);
+  await Promise.all([store.close(), other.close()]);
+});
+
 test("[SL1] durability decides whether the log is synced", async () => {
   const levels: number[] = [];
   for (const durability of ["process", "power"] as const) {
@@ -227,7 +324,7 @@ test("[SL1] durability decides whether the log is synced", async () => {
     await store.list({});
     tap.before = (sql, _values, database) => {
       if (sql === "BEGIN IMMEDIATE")
-        levels.push(Number(database.prepare("PRAGMA synchronous").get()?.synchronous));
+        levels.push(Number(database.prepare("PRAGMA store.synchronous").get()?.synchronous));
     };
     await store.commit(commitOf(A, 0));
     await store.close();

@@ -1,19 +1,28 @@
+// Bytes by digest.
+//   BL1  bytes that nothing names stay for a while after they were put: whoever put them is about to name them.
+
 import { sha256Bytes } from "../../base/digest.ts";
 import type { Connection } from "./connection.ts";
 
 const PREFIX = "sha256:";
+const ADDRESSES = /sha256:([0-9a-f]{64})/g;
+/** How exactly it is known when bytes were put again; a write for every time would cost more than it is worth. */
+const PUT_AGAIN_MS = 60_000;
 
-/** Stores bytes; those that are there already cost nothing. */
+/** Stores bytes; those that were put a moment ago cost nothing. */
 export function insertBlob(db: Connection, digest: Uint8Array, bytes: Uint8Array): void {
   db.run("INSERT OR IGNORE INTO blobs (digest, bytes) VALUES (?, ?)", digest, bytes);
+  db.run(
+    "INSERT INTO blob_puts (digest, put_at) VALUES (?1, ?2) ON CONFLICT (digest) DO UPDATE SET put_at = ?2 WHERE put_at < ?2 - ?3",
+    digest,
+    Date.now(),
+    PUT_AGAIN_MS,
+  );
 }
 
 export function readBlob(db: Connection, ref: string): Uint8Array | undefined {
   if (!/^sha256:[0-9a-f]{64}$/.test(ref)) return undefined;
-  const row = db.get(
-    "SELECT bytes FROM blobs WHERE digest = ?",
-    Buffer.from(ref.slice(PREFIX.length), "hex"),
-  );
+  const row = db.get("SELECT bytes FROM blobs WHERE digest = ?", bytesOf(ref.slice(PREFIX.length)));
   return row === undefined ? undefined : db.bytes(row, "bytes");
 }
 
@@ -23,4 +32,32 @@ export function blobDigest(bytes: Uint8Array): Uint8Array {
 
 export function blobRef(digest: Uint8Array): string {
   return PREFIX + Buffer.from(digest).toString("hex");
+}
+
+/** The digests, as hex, of the blobs that a text names. */
+export function* blobsNamedIn(text: string): Iterable<string> {
+  for (const [, digest] of text.matchAll(ADDRESSES)) if (digest !== undefined) yield digest;
+}
+
+/** Forgets when blobs were put that were put until a time. */
+export function expirePuts(db: Connection, until: number): void {
+  db.run("DELETE FROM blob_puts WHERE put_at <= ?", until);
+}
+
+/** Some of the blobs that were not put lately, behind a digest, as hex and in order. */
+export function blobsBehind(db: Connection, digest: string, limit: number): readonly string[] {
+  const rows = db.all(
+    "SELECT digest FROM blobs WHERE digest > ? AND digest NOT IN (SELECT digest FROM blob_puts) ORDER BY digest LIMIT ?",
+    bytesOf(digest),
+    limit,
+  );
+  return rows.map((row) => Buffer.from(db.bytes(row, "digest")).toString("hex"));
+}
+
+export function deleteBlob(db: Connection, digest: string): void {
+  db.run("DELETE FROM blobs WHERE digest = ?", bytesOf(digest));
+}
+
+function bytesOf(digest: string): Uint8Array {
+  return Buffer.from(digest, "hex");
 }

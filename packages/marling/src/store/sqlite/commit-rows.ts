@@ -29,7 +29,7 @@ export interface Manifest {
 export interface CommitTexts {
   readonly manifest: Manifest;
   readonly nodes: string;
-  /** The input that the commit settles, as a text with its report. */
+  /** The input that the commit settles, as a text with its report and the inputs that joined its turn. */
   readonly settled?: { readonly sequence: number; readonly text: string } | undefined;
 }
 
@@ -82,8 +82,8 @@ export function findSettling(db: Connection, no: number, sequence: number): numb
   return row === undefined ? undefined : db.integer(row, "n");
 }
 
-/** The input that a commit settled. */
-export function readSettled(db: Connection, session: SessionKey, revision: number): InboxRow {
+/** The input that a commit settled, and behind it those that joined its turn. */
+export function readSettled(db: Connection, session: SessionKey, revision: number): readonly InboxRow[] {
   const row = db.get(
     "SELECT settles, settled, nodes FROM commits WHERE at = ? << 32 | ?",
     session.no,

@@ -3,6 +3,7 @@
 //   CM2  a commit that happens once is found by its operation, that of a turn through its input. Asked for again with the
 //        same content it returns its first result; with other content it is refused.
 //   CM3  the row of a commit holds what the commit added; its size does not depend on the history.
+//   CM4  nothing is written before the lease, the revision and what was asked of the turn allow it.
 
 import { sha256Bytes } from "../../base/digest.ts";
 import { MarlingError } from "../../base/errors.ts";
@@ -21,19 +22,16 @@ import { holdComponent, type PackedComponent, packComponent } from "./component-
 import type { Connection } from "./connection.ts";
 import type { HeadImages } from "./head-images.ts";
 import { type HeadPatch, patchHead } from "./head-patch.ts";
-import {
-  admitInput,
-  advanceInput,
-  countInputs,
-  findTurn,
-  inputBySequence,
-  settleInput,
-} from "./inbox-rows.ts";
-import { derivedTurnPrefix, encodeSettled } from "./input-codec.ts";
+import { admitInput, advanceInput, cancelOf, settleInput } from "./inbox-rows.ts";
+import { derivedTurnPrefix, encodeSettled, type SettledInputs } from "./input-codec.ts";
+import { countInputs, findTurn, inputBySequence } from "./input-rows.ts";
 import type { JournalRows } from "./journal-rows.ts";
+import { checkLease, releaseLease } from "./lease-rows.ts";
 import { findName, putName } from "./name-rows.ts";
+import { announceCommit, announcedCommit } from "./outbox-rows.ts";
 import { textOf } from "./repeated-text.ts";
 import { ensureSession, reviseSession, type SessionRow, sessionByNumber } from "./session-rows.ts";
+import { endWaitsOf } from "./wait-rows.ts";
 
 export interface CommitParts {
   readonly images: HeadImages;
@@ -43,10 +41,8 @@ export interface CommitParts {
 interface NamedCommit {
   readonly once: Manifest["once"];
   readonly revision: number;
-  readonly settled: InboxRow | undefined;
+  readonly settled: SettledInputs | undefined;
 }
-
-type InputChange = Pick<SessionCommit, "settles" | "advances"> & { readonly revision: number };
 
 /** What can be prepared before the transaction: texts and digests. */
 export interface PreparedCommit {
@@ -56,31 +52,34 @@ export interface PreparedCommit {
   readonly strings: readonly string[];
   readonly components: readonly (readonly [string, PackedComponent])[];
   readonly once: Manifest["once"];
+  /** Wall time, for what the commit ends. */
+  readonly now: number;
 }
 
-export function prepareCommit(commit: SessionCommit): PreparedCommit {
+export function prepareCommit(commit: SessionCommit, now: number = Date.now()): PreparedCommit {
   const { text: nodes, strings } = textOf(commit.nodes);
   const components = Object.entries(commit.components)
     .filter((entry): entry is [string, JsonObject] => entry[1] !== undefined)
     .map(([name, component]): [string, PackedComponent] => [name, packComponent(component)]);
   const { operation } = commit;
   const once = commit.once === true ? { operation, digest: contentDigest(commit) } : undefined;
-  return { commit, nodes, strings, components, once };
+  return { commit, nodes, strings, components, once, now };
 }
 
 export function commitSession(db: Connection, prepared: PreparedCommit, parts: CommitParts): CommitResult {
   const { commit } = prepared;
   const session = ensureSession(db, commit.sessionId);
   const known = findOnce(db, session, prepared);
+  if (known?.isSame === true) return known.result;
+  checkLease(db, session, commit.lease);
   const found = lastCommit(db, session)?.revision ?? 0;
-  if (known === undefined ? found !== commit.expectedRevision : !known.isSame)
-    throw revisionConflict(commit, found);
-  if (known !== undefined) return known.result;
+  if (known !== undefined || found !== commit.expectedRevision) throw revisionConflict(commit, found);
+  refuseCancelled(db, session, commit);
   const point = { no: session.no, id: session.id, revision: found + 1 };
   const enqueued = (commit.enqueues ?? []).map((input) => admitInput(db, input).row);
   const inputs = countInputs(db, session);
-  const settled = moveInput(db, session, { ...commit, revision: point.revision });
-  if (commit.forgets !== undefined) parts.journal.forget(session, commit.forgets);
+  const settled = moveInput(db, session, { commit, revision: point.revision });
+  forgetTurns(db, session, { prepared, journal: parts.journal });
   const { patch, image } = patchHead(parts.images.of(session), commit.head, {
     lastNode: lastNodeOf(commit.nodes),
   });
@@ -92,6 +91,8 @@ export function commitSession(db: Connection, prepared: PreparedCommit, parts: C
   for (const [, component] of prepared.components) holdComponent(db, component, commitKey(point));
   nameOnce(db, session, { once: prepared.once, revision: point.revision, settled });
   reviseSession(db, session, commit.head.parentSessionId);
+  updateOutbox(db, session, { commit, revision: point.revision });
+  if (commit.releases === true && commit.lease !== undefined) releaseLease(db, session, commit.lease);
   parts.images.set(session.no, image);
   return { revision: point.revision, enqueued };
 }
@@ -118,16 +119,62 @@ function enqueuedRow(db: Connection, no: number, sequence: number): readonly Inb
   const session = sessionByNumber(db, no);
   const row = session === undefined ? undefined : inputBySequence(db, session, sequence);
   if (row === undefined) return [];
-  const { progress: _progress, report: _report, ...admitted } = row;
+  const {
+    progress: _progress,
+    report: _report,
+    claimed: _claimed,
+    cancel: _cancel,
+    parked: _parked,
+    ...admitted
+  } = row;
   return [admitted];
 }
 
-/** Moves the input that a commit is about; returns the one that it settles. */
-function moveInput(db: Connection, session: SessionRow, change: InputChange): InboxRow | undefined {
-  const { settles, advances, revision } = change;
-  if (settles !== undefined) return settleInput(db, session, { inputId: settles.inputId, revision });
+/** A turn that was asked to end can be settled as cancelled only. */
+function refuseCancelled(db: Connection, session: SessionRow, { settles }: SessionCommit): void {
+  if (settles === undefined) return;
+  const { outcome } = settles.report;
+  if (outcome.kind === "stopped" && outcome.reason === "cancelled") return;
+  const cancel = cancelOf(db, session, settles.inputId);
+  if (cancel === undefined) return;
+  throw new MarlingError(
+    "turn_cancelled",
+    `session ${session.id}, input ${settles.inputId}: expected the report of a cancelled turn, because it was asked to end (${cancel.reason}), found ${outcome.kind}`,
+    { details: { sessionId: session.id, inputId: settles.inputId, reason: cancel.reason } },
+  );
+}
+
+/** Moves the inputs that a commit is about; returns those that it settles. */
+function moveInput(
+  db: Connection,
+  session: SessionRow,
+  { commit, revision }: { readonly commit: SessionCommit; readonly revision: number },
+): SettledInputs | undefined {
+  const { settles, joins = [], advances } = commit;
+  if (settles !== undefined) return settleInput(db, session, { inputId: settles.inputId, joins, revision });
   if (advances !== undefined) advanceInput(db, session, advances);
   return undefined;
+}
+
+/** Removes the journals of turns that are done with, and ends their waits. Before the commit, which takes the room. */
+function forgetTurns(
+  db: Connection,
+  session: SessionRow,
+  { prepared, journal }: { readonly prepared: PreparedCommit; readonly journal: JournalRows },
+): void {
+  const { commit, now } = prepared;
+  if (commit.forgets === undefined) return;
+  journal.forget(session, commit.forgets);
+  endWaitsOf(db, session, commit.forgets, now);
+}
+
+function updateOutbox(
+  db: Connection,
+  session: SessionRow,
+  { commit, revision }: { readonly commit: SessionCommit; readonly revision: number },
+): void {
+  for (const done of commit.announced ?? []) announcedCommit(db, session, done);
+  if (commit.announces !== undefined) announceCommit(db, session, { revision, turnId: commit.announces });
 }
 
 function manifestOf({ components, once }: PreparedCommit, head: HeadPatch, inputs: number): Manifest {
@@ -145,9 +192,12 @@ function enqueuedPoints(db: Connection, rows: readonly InboxRow[]): Pick<Manifes
   return { enqueued: rows.map((row) => [ensureSession(db, row.sessionId).no, row.sequence]) };
 }
 
-function settledText({ commit, strings }: PreparedCommit, row: InboxRow | undefined): CommitTexts["settled"] {
-  if (row === undefined || commit.settles === undefined) return undefined;
-  return { sequence: row.sequence, text: encodeSettled(row, commit.settles.report, strings) };
+function settledText(
+  { commit, strings }: PreparedCommit,
+  settled: SettledInputs | undefined,
+): CommitTexts["settled"] {
+  if (settled === undefined || commit.settles === undefined) return undefined;
+  return { sequence: settled.row.sequence, text: encodeSettled(settled, commit.settles.report, strings) };
 }
 
 /** The turn id that an operation ends with, if it was derived; else the operation may be a turn id itself. */
@@ -159,15 +209,15 @@ function turnNamedBy({ id }: SessionRow, operation: string): string {
 /** Makes a commit that happens once known by its operation, unless that leads to the input that it settled. */
 function nameOnce(db: Connection, session: SessionRow, commit: NamedCommit): void {
   const { once, revision, settled } = commit;
-  if (once === undefined || turnNamedBy(session, once.operation) === settled?.turnId) return;
+  if (once === undefined || turnNamedBy(session, once.operation) === settled?.row.turnId) return;
   putName(db, session.no, { kind: "operation", name: once.operation, place: { kind: "commit", revision } });
 }
 
-/** Enough of a digest to tell the contents of one operation apart. */
+/** Enough of a digest to tell the contents of one operation apart. Who wrote it, and what was announced by then, is none. */
 function contentDigest(commit: SessionCommit): string {
-  return Buffer.from(sha256Bytes(canonicalJson(commit as unknown as Json)).subarray(0, 12)).toString(
-    "base64url",
-  );
+  const { lease: _lease, releases: _releases, announced: _announced, ...content } = commit;
+  const digest = sha256Bytes(canonicalJson(content as unknown as Json));
+  return Buffer.from(digest.subarray(0, 12)).toString("base64url");
 }
 
 function revisionConflict(commit: SessionCommit, found: number): MarlingError {

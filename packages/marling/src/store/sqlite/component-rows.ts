@@ -63,6 +63,23 @@ export function releaseComponent(db: Connection, digest: string, holder: Holder)
   });
 }
 
+/** Removes components that nobody holds, and the hold of commits and components that are not there; returns how many. */
+export function deleteUnheld(db: Connection): number {
+  db.run(
+    "DELETE FROM holders WHERE typeof(holder) = 'integer' AND NOT EXISTS (SELECT 1 FROM commits WHERE at = holder)",
+  );
+  const unheld = "NOT EXISTS (SELECT 1 FROM holders WHERE holders.digest = components.digest)";
+  const held = "EXISTS (SELECT 1 FROM components WHERE components.digest = holder)";
+  let count = 0;
+  let gone: number;
+  do {
+    db.run(`DELETE FROM holders WHERE typeof(holder) = 'blob' AND NOT ${held}`);
+    gone = db.run(`DELETE FROM components WHERE ${unheld}`);
+    count += gone;
+  } while (gone > 0);
+  return count;
+}
+
 /** Maps the members of a component; of a member that is an object, its members. */
 function mapMembers(component: JsonObject, map: (member: Json) => Json): JsonObject {
   const mapEntry = ([name, member]: [string, Json]): [string, Json] => [name, map(member)];

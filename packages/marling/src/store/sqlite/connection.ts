@@ -1,19 +1,35 @@
 // One open database with its prepared statements, and readers for what its columns hold.
+//   CN1  a file that is shared is attached to a connection of its own and detached when it is closed: that ends every
+//        handle and lock on it at once. Closing alone does not, in a driver that keeps its statements until they are
+//        collected.
+//   CN2  reads of several statements see one state of the file, whatever others write meanwhile.
 
 import type { SessionId } from "../../model/ids.ts";
 import type { Json } from "../../model/json.ts";
 import type { SqliteDatabase, SqliteStatement, SqlRow, SqlValue } from "./driver.ts";
 import { restoreText } from "./session-text.ts";
-import { damaged } from "./sqlite-fault.ts";
+import { damaged, isBusy } from "./sqlite-fault.ts";
+
+/** How a connection calls the file that is attached to it. */
+const ATTACHED = "store";
 
 export class Connection {
   readonly path: string;
+  /** What statements call the database that settings are of. */
+  readonly schema: string;
   readonly #database: SqliteDatabase;
   readonly #statements = new Map<string, SqliteStatement>();
 
-  constructor(database: SqliteDatabase, path: string) {
+  /** With `isAttached`, the file at `path` is attached to the database; else it is the database. */
+  constructor(
+    database: SqliteDatabase,
+    path: string,
+    { isAttached = false }: { readonly isAttached?: boolean } = {},
+  ) {
     this.#database = database;
     this.path = path;
+    this.schema = isAttached ? ATTACHED : "main";
+    if (isAttached) database.prepare(`ATTACH ? AS ${ATTACHED}`).run(path);
   }
 
   exec(sql: string): void {
@@ -33,9 +49,46 @@ export class Connection {
     return this.#prepared(sql).all(...values);
   }
 
+  /** Reads from one state of the file. */
+  snapshot<T>(read: () => T): T {
+    this.run("BEGIN");
+    try {
+      return read();
+    } finally {
+      this.#endSnapshot();
+    }
+  }
+
+  /** Moves when another connection has written. */
+  dataVersion(): number {
+    return this.#number("data_version");
+  }
+
+  /** How large the database is, whether it is in the file or in the log. */
+  size(): number {
+    return this.#number("page_count") * this.#number("page_size");
+  }
+
+  freePages(): number {
+    return this.#number("freelist_count");
+  }
+
+  /** Writes the log back into the file and empties it, as far as others let it. */
+  checkpoint(): void {
+    try {
+      this.exec(`PRAGMA ${this.schema}.wal_checkpoint(TRUNCATE)`);
+    } catch (thrown) {
+      if (!isBusy(thrown)) throw thrown;
+    }
+  }
+
   close(): void {
     this.#statements.clear();
-    this.#database.close();
+    try {
+      if (this.schema === ATTACHED) this.exec(`DETACH ${ATTACHED}`);
+    } finally {
+      this.#database.close();
+    }
   }
 
   text(row: SqlRow, column: string): string {
@@ -63,6 +116,20 @@ export class Connection {
       return JSON.parse(session === undefined ? text : restoreText(text, session));
     } catch (cause) {
       throw damaged(this.path, `column ${column}: expected JSON, found other text`, { cause });
+    }
+  }
+
+  #number(setting: string): number {
+    const row = this.get(`PRAGMA ${this.schema}.${setting}`);
+    if (row === undefined) throw damaged(this.path, `setting ${setting}: expected a number, found nothing`);
+    return this.integer(row, setting);
+  }
+
+  #endSnapshot(): void {
+    try {
+      this.run("END");
+    } catch {
+      // There is no transaction left to end: SQLite ended it with the error that brought us here.
     }
   }
 

@@ -21,13 +21,18 @@ export function databasePath(path: string): string {
   return real;
 }
 
-/** What is at `path`; throws for a file that a store must not write to. */
-export function inspectFile(path: string): FileState {
+/**
+ * What is at `path`; throws for a file that a store must not write to. One that a store has open is not looked into: that
+ * store did, and on POSIX closing a handle of a file drops the locks that the same process has on it.
+ */
+export function inspectFile(path: string, { isOpen }: { readonly isOpen: boolean }): FileState {
   const stat = statSync(path, { throwIfNoEntry: false });
-  if (stat === undefined) return "absent";
   const hasLog = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0;
+  if (stat === undefined && hasLog)
+    throw damaged(path, "expected a database beside its log, found the log alone");
+  if (stat === undefined) return "absent";
   if (stat.size === 0 && !hasLog) return "empty";
-  checkHeader(path, stat.size, hasLog);
+  if (!isOpen) checkHeader(path, stat.size, hasLog);
   return "ours";
 }
 

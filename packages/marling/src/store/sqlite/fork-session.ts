@@ -1,7 +1,7 @@
 // A fork begins with a commit of its own, on top of a commit that it shares.
 //   FK1  it starts where a commit ended; a node inside a commit is refused with the boundaries around it.
 //   FK2  it refers to the session that made the commit, however many forks lie between.
-//   FK3  inputs, journal and usage stay behind.
+//   FK3  inputs, journal, waits, lease, announcements and usage stay behind.
 
 import { MarlingError } from "../../base/errors.ts";
 import type { NodeId, SessionId } from "../../model/ids.ts";
@@ -9,7 +9,7 @@ import type { ForkRequest, StoredSession } from "../contract.ts";
 import { insertCommit, lastNodeOf, type PathCommit, readPath } from "./commit-rows.ts";
 import type { Connection } from "./connection.ts";
 import { forkPatch, HeadFold } from "./head-patch.ts";
-import { countInputs } from "./inbox-rows.ts";
+import { countInputs } from "./input-rows.ts";
 import { loadSession } from "./load-session.ts";
 import { ensureSession, knownSession, reviseSession, type SessionRow, setBase } from "./session-rows.ts";
 

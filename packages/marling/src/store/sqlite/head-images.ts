@@ -1,5 +1,6 @@
 // The newest head of sessions that were written lately, so that the next commit can store what it changed. A session
 // that is not remembered is read once, without its nodes.
+//   HI1  what is remembered is dropped when a write was undone, and when another store has written.
 
 import { readManifests } from "./commit-rows.ts";
 import type { Connection } from "./connection.ts";
@@ -37,7 +38,7 @@ export class HeadImages {
     this.#images.delete(no);
   }
 
-  /** Drops everything, after a write was undone. */
+  /** Drops what is remembered of the rows. */
   reset(): void {
     this.#images.clear();
   }

@@ -1,29 +1,48 @@
-// Inputs of sessions: in the inbox until a commit settles them, and in that commit from then on.
+// What happens to the inputs of a session: they are admitted, delivered, withdrawn, cancelled, put to sleep and settled.
 //   IN1  sequences of a session count from 1 and have no holes; ids derive from them.
 //   IN2  a key and a turn id name one input each; content decides between "the same again" and a conflict.
-//   IN3  an input moves into the commit that settles it, with its report; the inbox is as large as what is pending.
+//   IN3  an input moves into the commit that settles it, with its report, and so do those that joined its turn; the
+//        inbox is as large as what is pending.
+//   IN4  a checkpoint that has taken inputs takes no others.
+//   IN5  what a turn took and did not join is free again when the turn is settled.
 
 import { MarlingError } from "../../base/errors.ts";
 import type { InputId, SessionId, TurnId } from "../../model/ids.ts";
 import { jsonEqual } from "../../model/json.ts";
-import type { InboxRow, NewInput, SessionCommit } from "../contract.ts";
-import { findSettling, lastCommit, readSettled } from "./commit-rows.ts";
+import type {
+  Admission,
+  CancelStatus,
+  DeliverRequest,
+  InboxRow,
+  NewInput,
+  ParkRequest,
+  SessionCommit,
+  Withdrawal,
+  WithdrawOutcome,
+} from "../contract.ts";
 import type { Connection } from "./connection.ts";
-import type { SqlRow } from "./driver.ts";
-import { derivedTurnId, derivedTurnPrefix, inboxRow, inputIdOf, namesOf } from "./input-codec.ts";
-import { deleteNames, findName, type Place, putName } from "./name-rows.ts";
-import { ensureSession, type SessionKey, type SessionRow } from "./session-rows.ts";
+import { type InputState, inputIdOf, isOfTurn, type ParkedTurn, type SettledInputs } from "./input-codec.ts";
+import {
+  countInputs,
+  deleteInput,
+  freeTurnId,
+  inputById,
+  inputByKey,
+  inputByTurn,
+  insertInput,
+  nameInput,
+  type PendingInput,
+  readFirst,
+  readInput,
+  readPending,
+  readSteered,
+  writeState,
+} from "./input-rows.ts";
+import { deleteNames, putName } from "./name-rows.ts";
+import { ensureSession, type SessionKey } from "./session-rows.ts";
 import { shortenText } from "./session-text.ts";
-
-export interface Admission {
-  readonly status: "accepted" | "duplicate";
-  readonly row: InboxRow;
-}
-
-/** Sequences have 32 bits of a row's key. */
-const LARGEST = 4294967295;
-const COLUMNS = "at & 4294967295 AS n, names, submitted, input, progress";
-const OF_SESSION = "FROM inbox WHERE at BETWEEN ?1 << 32 AND ?1 << 32 | 4294967295";
+import { hasEndedWait } from "./wait-rows.ts";
+import { deleteWithdrawn, insertWithdrawn, readWithdrawn } from "./withdrawn-rows.ts";
 
 /** Puts an input into the inbox of its session, unless it is there. */
 export function admitInput(db: Connection, input: NewInput): Admission {
@@ -40,31 +59,21 @@ export function admitInput(db: Connection, input: NewInput): Admission {
 /** The row with the input's key or turn id; throws when that row is of another input. */
 export function findDuplicate(
   db: Connection,
-  session: SessionRow,
+  session: SessionKey,
   input: Omit<NewInput, "input">,
 ): InboxRow | undefined {
   const { key, turnId } = input;
-  const byKey = key === undefined ? undefined : findName(db, session.no, { kind: "key", name: key });
-  const place = byKey ?? (turnId === undefined ? undefined : findTurn(db, session, turnId));
-  const row = place === undefined ? undefined : inputAt(db, session, place);
+  const byKey = key === undefined ? undefined : inputByKey(db, session, key);
+  const row = byKey ?? (turnId === undefined ? undefined : inputByTurn(db, session, turnId));
   if (row === undefined) return undefined;
   const hasNames = (turnId ?? row.turnId) === row.turnId && (key ?? row.key) === row.key;
   if (!hasNames || !jsonEqual(row.submitted, input.submitted)) throw keyConflict(input, row);
   return row;
 }
 
-/** How many inputs a session has taken. */
-export function countInputs(db: Connection, session: SessionKey): number {
-  const row = db.get(`SELECT at & 4294967295 AS n ${OF_SESSION} ORDER BY at DESC LIMIT 1`, session.no);
-  const counted = lastCommit(db, session)?.manifest.inputs ?? 0;
-  return row === undefined ? counted : Math.max(counted, db.integer(row, "n"));
-}
-
 /** The inputs of a session that no commit has settled, in order. */
-export function pendingInputs(db: Connection, session: SessionRow): readonly InboxRow[] {
-  return db
-    .all(`SELECT ${COLUMNS} ${OF_SESSION} ORDER BY at`, session.no)
-    .map((row) => decodeInput(db, session, row));
+export function pendingInputs(db: Connection, session: SessionKey): readonly InboxRow[] {
+  return readPending(db, session).map(({ row }) => row);
 }
 
 /** The sessions that have such inputs. */
@@ -75,120 +84,164 @@ export function sessionsWithInputs(db: Connection): readonly SessionId[] {
   return rows.map((row) => db.text(row, "id") as SessionId); // was checked before it was stored
 }
 
-/** Takes an input out of the inbox for the commit that settles it; `undefined` when it is not there. */
-export function settleInput(
+/** Gives a checkpoint its inputs: those that it took before, else all that nobody has taken. */
+export function deliverInputs(
   db: Connection,
-  session: SessionRow,
-  { inputId, revision }: { readonly inputId: InputId; readonly revision: number },
-): InboxRow | undefined {
-  const sequence = sequenceOf(session.id, inputId);
-  const row = sequence === undefined ? undefined : inputAt(db, session, { kind: "inbox", sequence });
-  if (row === undefined) return undefined;
-  db.run("DELETE FROM inbox WHERE at = ? << 32 | ?", session.no, row.sequence);
-  nameInput(db, row, { no: session.no, place: { kind: "commit", revision } });
-  return row;
+  session: SessionKey,
+  request: DeliverRequest,
+): readonly InboxRow[] {
+  const { turnId, key, isReplay } = request;
+  const steered = readSteered(db, session);
+  const taken = steered.filter(({ state: { claimed } }) => claimed?.turnId === turnId && claimed.key === key);
+  if (isReplay || taken.length > 0) return taken.map(({ row }) => row);
+  const claimed = { turnId, key };
+  return steered
+    .filter((input) => isFree(input) && !isOfTurn(turnId, input.row.turnId))
+    .map(({ row, state }) => {
+      writeState(db, session, { sequence: row.sequence, state: { ...state, claimed } });
+      return { ...row, claimed };
+    });
 }
 
-/** Keeps where the turn of a pending input goes on from. */
-export function advanceInput(
+/** Takes inputs out of the inbox that no turn has, or is; outcomes are in the order of the request. */
+export function withdrawInputs(
   db: Connection,
-  session: SessionRow,
-  { inputId, progress }: NonNullable<SessionCommit["advances"]>,
-): void {
-  const sequence = sequenceOf(session.id, inputId);
-  if (sequence === undefined) return;
-  const sql = "UPDATE inbox SET progress = ? WHERE at = ? << 32 | ?";
-  db.run(sql, shortenText(JSON.stringify(progress), session.id), session.no, sequence);
-}
-
-/** An input by its sequence, wherever it is. */
-export function inputBySequence(db: Connection, session: SessionRow, sequence: number): InboxRow | undefined {
-  return inputAt(db, session, placeOf(db, session, sequence));
-}
-
-/** Where the input with a turn id is. Turn ids that were given have a name; those that were derived say their sequence. */
-export function findTurn(db: Connection, session: SessionRow, turnId: string): Place | undefined {
-  const named = findName(db, session.no, { kind: "turn", name: turnId });
-  if (named !== undefined) return named;
-  const sequence = numberBehind(derivedTurnPrefix(session.id), turnId);
-  const place = sequence === undefined ? undefined : placeOf(db, session, sequence);
-  return place !== undefined && inputAt(db, session, place)?.turnId === turnId ? place : undefined;
-}
-
-export function deleteInputs(db: Connection, no: number): void {
-  db.run(`DELETE ${OF_SESSION}`, no);
-  deleteNames(db, no);
-}
-
-function placeOf(db: Connection, session: SessionRow, sequence: number): Place | undefined {
-  const isPending = db.get("SELECT 1 FROM inbox WHERE at = ? << 32 | ?", session.no, sequence) !== undefined;
-  if (isPending) return { kind: "inbox", sequence };
-  const revision = findSettling(db, session.no, sequence);
-  return revision === undefined ? undefined : { kind: "commit", revision };
-}
-
-function inputAt(db: Connection, session: SessionRow, place: Place | undefined): InboxRow | undefined {
-  if (place === undefined) return undefined;
-  if (place.kind === "commit") return readSettled(db, session, place.revision);
-  const row = db.get(`SELECT ${COLUMNS} FROM inbox WHERE at = ? << 32 | ?`, session.no, place.sequence);
-  return row === undefined ? undefined : decodeInput(db, session, row);
-}
-
-/** The turn id of an input that came without one; never one that was given to an earlier turn. */
-function freeTurnId(db: Connection, session: SessionRow, sequence: number): TurnId {
-  const derived = derivedTurnId(session.id, sequence);
-  let name: string = derived;
-  for (let number = 2; findName(db, session.no, { kind: "turn", name }) !== undefined; number += 1) {
-    name = `${derived}.${number}`;
-  }
-  return name as TurnId; // made here
-}
-
-function insertInput(db: Connection, session: SessionRow, row: InboxRow): void {
-  const names = namesOf(row);
-  const submitted = shortenText(JSON.stringify(row.submitted), session.id);
-  const accepted = shortenText(JSON.stringify(row.input), session.id);
-  db.run(
-    "INSERT INTO inbox (at, names, submitted, input) VALUES (? << 32 | ?, ?, ?, ?)",
-    session.no,
-    row.sequence,
-    Object.keys(names).length === 0 ? null : shortenText(JSON.stringify(names), session.id),
-    submitted,
-    accepted === submitted ? null : accepted,
-  );
-  nameInput(db, row, { no: session.no, place: { kind: "inbox", sequence: row.sequence } });
-}
-
-/** Makes an input known by its key, and by its turn id where that does not say the sequence. */
-function nameInput(
-  db: Connection,
-  row: InboxRow,
-  { no, place }: { readonly no: number; readonly place: Place },
-): void {
-  const { key, turnId } = namesOf(row);
-  if (key !== undefined) putName(db, no, { kind: "key", name: key, place });
-  if (turnId !== undefined) putName(db, no, { kind: "turn", name: turnId, place });
-}
-
-function decodeInput(db: Connection, session: SessionRow, row: SqlRow): InboxRow {
-  const submitted = db.json(row, "submitted", session.id);
-  return inboxRow(session.id, db.integer(row, "n"), {
-    names: row.names === null ? {} : db.json(row, "names", session.id),
-    submitted,
-    input: row.input === null ? submitted : db.json(row, "input", session.id),
-    ...(row.progress === null ? {} : { progress: db.json(row, "progress", session.id) }),
+  session: SessionKey,
+  withdrawals: readonly Withdrawal[],
+  options: { readonly isLeased: boolean; readonly now: number },
+): readonly WithdrawOutcome[] {
+  const { isLeased, now } = options;
+  const running = isLeased ? readFirst(db, session)?.sequence : undefined;
+  return withdrawals.map(({ inputId, report }) => {
+    const input = readInput(db, session, inputId);
+    if (input === undefined) return { inputId, status: formerStatus(db, session, inputId) };
+    if (hasBegun(input) || input.state.claimed !== undefined || input.row.sequence === running)
+      return { inputId, status: "already_claimed" };
+    deleteInput(db, session.no, input.row.sequence);
+    insertWithdrawn(db, input.row, { session, report, now });
+    return { inputId, status: "cancelled" };
   });
 }
 
-function sequenceOf(session: SessionId, inputId: InputId): number | undefined {
-  return numberBehind(`${session}:input:`, inputId);
+/** Keeps with an input that its turn was asked to end; the first reason stays. */
+export function cancelTurn(
+  db: Connection,
+  session: SessionKey,
+  { turnId, reason }: { readonly turnId: TurnId; readonly reason: string },
+): CancelStatus {
+  const row = inputByTurn(db, session, turnId);
+  if (row === undefined) return "unknown";
+  const input = readInput(db, session, row.inputId);
+  if (input === undefined) return "completed";
+  if (input.state.cancel !== undefined) return "already_requested";
+  writeState(db, session, { sequence: row.sequence, state: { ...input.state, cancel: { reason } } });
+  return "requested";
 }
 
-/** The number that a text consists of behind a prefix. */
-function numberBehind(prefix: string, text: string): number | undefined {
-  const digits = text.startsWith(prefix) ? text.slice(prefix.length) : "";
-  const number = /^[1-9][0-9]{0,9}$/.test(digits) ? Number(digits) : 0;
-  return number > 0 && number <= LARGEST ? number : undefined;
+/** Puts a turn to sleep unless it has something to do; does not touch the lease. */
+export function parkTurn(db: Connection, session: SessionKey, request: ParkRequest): "parked" | "ready" {
+  const { turnId, names, due } = request;
+  const input = inputOfTurn(db, session, turnId);
+  const parked: ParkedTurn = { turnId, names, due };
+  if (input === undefined || input.state.cancel !== undefined || hasEndedWait(db, session, parked))
+    return "ready";
+  writeState(db, session, { sequence: input.row.sequence, state: { ...input.state, parked } });
+  return "parked";
+}
+
+/** Whether the first pending input of a session is parked and has nothing to do yet. */
+export function isAsleep(db: Connection, session: SessionKey, now: number): boolean {
+  const { parked, cancel } = readFirst(db, session)?.state ?? {};
+  if (parked === undefined || cancel !== undefined) return false;
+  if (parked.due !== null && parked.due <= now) return false;
+  return !hasEndedWait(db, session, parked);
+}
+
+/** Takes an input out of the inbox for the commit that settles it, with those that joined it; none when it is not there. */
+export function settleInput(
+  db: Connection,
+  session: SessionKey,
+  { inputId, joins, revision }: Settlement,
+): SettledInputs | undefined {
+  const settled = readInput(db, session, inputId)?.row;
+  if (settled === undefined) return undefined;
+  const place = { kind: "commit", revision } as const;
+  const taken = readSteered(db, session).filter(({ state: { claimed } }) => {
+    return claimed !== undefined && isOfTurn(claimed.turnId, settled.turnId);
+  });
+  const joined = taken.filter(({ row }) => joins.includes(row.inputId)).map(({ row }) => row);
+  for (const row of [settled, ...joined]) {
+    deleteInput(db, session.no, row.sequence);
+    nameInput(db, row, { no: session.no, place });
+  }
+  for (const { sequence } of joined)
+    putName(db, session.no, { kind: "joined", name: String(sequence), place });
+  for (const { row, state } of taken) {
+    if (joined.includes(row)) continue;
+    const { claimed: _claimed, ...free } = state;
+    writeState(db, session, { sequence: row.sequence, state: free });
+  }
+  return { row: settled, joined };
+}
+
+/** Keeps where the turn of a pending input goes on from, awake. */
+export function advanceInput(
+  db: Connection,
+  session: SessionKey,
+  { inputId, progress }: NonNullable<SessionCommit["advances"]>,
+): void {
+  const input = readInput(db, session, inputId);
+  if (input === undefined) return;
+  const { sequence } = input.row;
+  const text = shortenText(JSON.stringify(progress), session.id);
+  db.run("UPDATE inbox SET progress = ? WHERE at = ? << 32 | ?", text, session.no, sequence);
+  const { parked, ...awake } = input.state;
+  if (parked !== undefined) writeState(db, session, { sequence, state: awake });
+}
+
+/** What was asked of the turn of a pending input. */
+export function cancelOf(db: Connection, session: SessionKey, inputId: InputId): InputState["cancel"] {
+  return readInput(db, session, inputId)?.state.cancel;
+}
+
+export function deleteInputs(db: Connection, no: number): void {
+  db.run("DELETE FROM inbox WHERE at BETWEEN ?1 << 32 AND ?1 << 32 | 4294967295", no);
+  deleteWithdrawn(db, no);
+  deleteNames(db, no);
+}
+
+/** What a commit does to the inbox. */
+interface Settlement {
+  readonly inputId: InputId;
+  readonly joins: readonly InputId[];
+  readonly revision: number;
+}
+
+/** It waits for a turn to join: no checkpoint has it, and it is not a turn itself by now. */
+function isFree(input: PendingInput): boolean {
+  const { deliver, claimed } = input.state;
+  return deliver === "active_turn" && claimed === undefined && !hasBegun(input);
+}
+
+/** Its turn has committed a part, or sleeps. */
+function hasBegun({ row, state }: PendingInput): boolean {
+  return row.progress !== undefined || state.parked !== undefined;
+}
+
+function formerStatus(db: Connection, session: SessionKey, inputId: InputId): WithdrawOutcome["status"] {
+  const row = inputById(db, session, inputId);
+  if (row === undefined) return "unknown";
+  const isWithdrawn = readWithdrawn(db, session, row.sequence) !== undefined;
+  return isWithdrawn ? "already_cancelled" : "already_completed";
+}
+
+/** The pending input that a turn, or a part of a turn, is of. */
+function inputOfTurn(db: Connection, session: SessionKey, turnId: TurnId): PendingInput | undefined {
+  const row = inputByTurn(db, session, turnId);
+  if (row !== undefined) return readInput(db, session, row.inputId);
+  return readPending(db, session)
+    .filter((input) => isOfTurn(turnId, input.row.turnId))
+    .toSorted((one, other) => other.row.turnId.length - one.row.turnId.length)[0];
 }
 
 function keyConflict(input: Omit<NewInput, "input">, known: InboxRow): MarlingError {

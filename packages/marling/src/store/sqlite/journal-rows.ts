@@ -1,7 +1,8 @@
 // Effects of turns that are not committed yet.
 //   JR1  a key of a turn has at most one `started` and one `done` record, the first of each; nothing follows `done`.
 //   JR2  records are read in the order in which they were written.
-//   JR3  which keys are there is remembered per session; whoever undoes a write must forget it.
+//   JR3  which keys are there is remembered per session, and dropped when a write was undone, when another store has
+//        written, and when rows were removed behind its back.
 
 import type { EffectKey, TurnId } from "../../model/ids.ts";
 import type { JournalRecord } from "../../model/journal.ts";

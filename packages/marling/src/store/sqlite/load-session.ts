@@ -3,7 +3,8 @@ import { lastNodeOf, readPath } from "./commit-rows.ts";
 import { readComponent } from "./component-rows.ts";
 import type { Connection } from "./connection.ts";
 import { HeadFold } from "./head-patch.ts";
-import { countInputs } from "./inbox-rows.ts";
+import { countInputs } from "./input-rows.ts";
+import { unannounced } from "./outbox-rows.ts";
 import type { SessionRow } from "./session-rows.ts";
 
 /** A session with everything on its path; `undefined` when it has no commit. */
@@ -25,5 +26,6 @@ export function loadSession(db: Connection, session: SessionRow): StoredSession 
     nodes: path.flatMap(({ nodes }) => nodes),
     components: Object.fromEntries(components) satisfies SessionComponents,
     inputs: countInputs(db, session),
+    unannounced: unannounced(db, session),
   };
 }

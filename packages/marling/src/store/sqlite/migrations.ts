@@ -12,6 +12,15 @@
 //   components  plugin, tool and execution state by digest
 //   holders     who names a component: a commit (its key) or another component (its digest)
 //   blobs       bytes by digest
+// Since version 2:
+//   leases      who may write to a session: generations never go back; without a holder the lease is free
+//   inbox       has a state: what was asked of a pending input, or became of it, beside its content (input-codec.ts)
+//   withdrawn   inputs that no turn will take: the input with its report, and when it was withdrawn; without a text it
+//               only says that its sequence was used
+//   waits       values that arrive from outside, by session, turn and name; over_at says since when nobody waits
+//   wait_keys   the hashes of keys, and the waits that they resolve
+//   outbox      commits that were to be announced and have not been
+//   blob_puts   when blobs were put lately: what nothing names yet may be about to be named
 
 export interface Migration {
   readonly version: number;
@@ -63,6 +72,37 @@ export const MIGRATIONS: readonly Migration[] = [
         PRIMARY KEY (digest, holder)
       ) STRICT, WITHOUT ROWID;
       CREATE TABLE blobs (digest BLOB PRIMARY KEY, bytes BLOB NOT NULL) STRICT, WITHOUT ROWID;
+    `,
+  },
+  {
+    version: 2,
+    sql: `
+      CREATE TABLE leases (
+        session INTEGER PRIMARY KEY,
+        generation INTEGER NOT NULL,
+        owner TEXT,
+        incarnation TEXT,
+        instance TEXT,
+        expires_at INTEGER
+      ) STRICT;
+      ALTER TABLE inbox ADD COLUMN state TEXT;
+      ALTER TABLE inbox ADD COLUMN plan TEXT;
+      CREATE INDEX inbox_states ON inbox (at) WHERE state IS NOT NULL;
+      CREATE TABLE withdrawn (at INTEGER PRIMARY KEY, settled TEXT, over_at INTEGER NOT NULL) STRICT;
+      CREATE TABLE waits (
+        no INTEGER PRIMARY KEY,
+        session INTEGER NOT NULL,
+        turn TEXT NOT NULL,
+        name TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        resolution TEXT,
+        over_at INTEGER,
+        UNIQUE (session, turn, name)
+      ) STRICT;
+      CREATE TABLE wait_keys (hash BLOB PRIMARY KEY, wait INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+      CREATE INDEX keys_of_waits ON wait_keys (wait);
+      CREATE TABLE outbox (at INTEGER PRIMARY KEY, turn TEXT NOT NULL) STRICT;
+      CREATE TABLE blob_puts (digest BLOB PRIMARY KEY, put_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
     `,
   },
 ];

@@ -4,9 +4,10 @@
 import { sha256Bytes } from "../../base/digest.ts";
 import type { Connection } from "./connection.ts";
 
-export type NameKind = "key" | "operation" | "turn";
+/** `joined`: the sequence of an input that joined the turn of another. */
+export type NameKind = "key" | "operation" | "turn" | "joined";
 
-/** Where something is that has a name: in the inbox, or in a commit. */
+/** Where something is that has a name: in the inbox, or withdrawn from it, or in a commit. */
 export type Place =
   | { readonly kind: "inbox"; readonly sequence: number }
   | { readonly kind: "commit"; readonly revision: number };
@@ -29,6 +30,10 @@ export function putName(db: Connection, no: number, name: Name & { readonly plac
   const { place } = name;
   const n = place.kind === "inbox" ? place.sequence : -place.revision;
   db.run("INSERT OR REPLACE INTO names (session, digest, n) VALUES (?, ?, ?)", no, digestOf(name), n);
+}
+
+export function deleteName(db: Connection, no: number, name: Name): void {
+  db.run("DELETE FROM names WHERE session = ? AND digest = ?", no, digestOf(name));
 }
 
 export function deleteNames(db: Connection, no: number): void {

@@ -1,9 +1,10 @@
 // Opens a database file, or makes one.
 //   OD1  a file that is not ours, is damaged or is of a newer version is left as it is.
-//   OD2  the file is looked at under the owner's lock only: on POSIX, closing a handle of a file drops the locks that
-//        the same process has on it.
+//   OD2  the file is looked at, made and brought up to date under the owner's lock, and looked into only when no store
+//        has it open: on POSIX, closing a handle of a file drops the locks that the same process has on it.
 //   OD3  a new file is made under another name and put in place when it is whole.
 //   OD4  a file of an older version is brought up to date in one transaction.
+//   OD5  who has the file open is alive for others from before it opens the file until after it has closed it.
 
 import { chmodSync, closeSync, fsyncSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
@@ -11,18 +12,23 @@ import { MarlingError } from "../../base/errors.ts";
 import { Connection } from "./connection.ts";
 import { databasePath, inspectFile } from "./database-file.ts";
 import type { SqliteDriver } from "./driver.ts";
+import { aloneAlive, announceLive, isOpenElsewhere, type Liveness } from "./liveness.ts";
 import { APPLICATION_ID, MIGRATIONS, VERSION } from "./migrations.ts";
-import { type OwnerLock, takeOwnerLock } from "./owner-lock.ts";
+import { takeOwnerLock } from "./owner-lock.ts";
 import { damaged, sqliteFault } from "./sqlite-fault.ts";
+import { whenFree } from "./when-free.ts";
 
 export interface OpenOptions {
   readonly path: string;
   readonly durability: "process" | "power";
   readonly pageSize: number;
+  /** How long opening waits for others. */
+  readonly busyLimitMs: number;
 }
 
 export interface OpenDatabase {
   readonly db: Connection;
+  readonly liveness: Liveness;
   close(): void;
 }
 
@@ -32,14 +38,18 @@ export const IN_MEMORY = ":memory:";
 const LOG_BYTES = 4 * 1024 * 1024;
 /** How long SQLite itself waits for a lock; longer waiting must not block the process. */
 const BUSY_TIMEOUT_MS = 5;
+const SETTINGS = `PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY`;
 
-export function openDatabase(driver: SqliteDriver, options: OpenOptions): OpenDatabase {
+export async function openDatabase(driver: SqliteDriver, options: OpenOptions): Promise<OpenDatabase> {
   if (options.path === IN_MEMORY) return openInMemory(driver, options);
   const path = databasePath(options.path);
-  const lock = takeOwnerLock(driver, path);
+  const lock = await takeOwnerLock(driver, path, options.busyLimitMs);
   try {
-    if (inspectFile(path) !== "ours") createFile(driver, path, options);
-    return openFile(driver, path, { lock, ...options });
+    const isOpen = isOpenElsewhere(driver, path);
+    if (inspectFile(path, { isOpen }) !== "ours") createFile(driver, path, options);
+    const opened = await openFile(driver, path, options);
+    lock.release();
+    return opened;
   } catch (thrown) {
     const fault = sqliteFault(thrown, path);
     if (fault.code === "store_foreign") lock.undo();
@@ -48,54 +58,8 @@ export function openDatabase(driver: SqliteDriver, options: OpenOptions): OpenDa
   }
 }
 
-function openInMemory(driver: SqliteDriver, options: OpenOptions): OpenDatabase {
-  const db = new Connection(new driver.DatabaseSync(IN_MEMORY), IN_MEMORY);
-  createTables(db, options);
-  db.exec("PRAGMA temp_store = MEMORY");
-  return { db, close: () => db.close() };
-}
-
-function openFile(
-  driver: SqliteDriver,
-  path: string,
-  options: OpenOptions & { readonly lock: OwnerLock },
-): OpenDatabase {
-  const db = new Connection(new driver.DatabaseSync(path), path);
-  try {
-    db.exec(
-      `PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON`,
-    );
-    migrate(db, versionOf(db));
-    configure(db, options.durability);
-  } catch (thrown) {
-    db.close();
-    throw thrown;
-  }
-  return { db, close: () => closeFile(db, options.lock) };
-}
-
-function closeFile(db: Connection, lock: OwnerLock): void {
-  try {
-    db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
-  } finally {
-    db.close();
-    lock.release();
-  }
-}
-
-function configure(db: Connection, durability: OpenOptions["durability"]): void {
-  const row = db.get("PRAGMA page_size");
-  const pageSize = row === undefined ? 4096 : db.integer(row, "page_size");
-  db.exec(`
-    PRAGMA journal_mode = WAL;
-    PRAGMA synchronous = ${durability === "power" ? "FULL" : "NORMAL"};
-    PRAGMA wal_autocheckpoint = ${Math.floor(LOG_BYTES / pageSize)};
-    PRAGMA temp_store = MEMORY;
-  `);
-}
-
 /** The version of a file; refuses one that this code does not know. */
-function versionOf(db: Connection): number {
+export function versionOf(db: Connection): number {
   const row = db.get("SELECT value FROM meta WHERE name = 'version'");
   const version = row === undefined ? Number.NaN : Number(db.text(row, "value"));
   if (!Number.isSafeInteger(version))
@@ -110,13 +74,81 @@ function versionOf(db: Connection): number {
   );
 }
 
+function openInMemory(driver: SqliteDriver, options: OpenOptions): OpenDatabase {
+  const db = new Connection(new driver.DatabaseSync(IN_MEMORY), IN_MEMORY);
+  createTables(db, options);
+  db.exec("PRAGMA temp_store = MEMORY");
+  return { db, liveness: aloneAlive(), close: () => db.close() };
+}
+
+async function openFile(driver: SqliteDriver, path: string, options: OpenOptions): Promise<OpenDatabase> {
+  const liveness = announceLive(driver, path);
+  try {
+    const db = await whenFree(() => attachFile(driver, path), options.busyLimitMs);
+    try {
+      await whenFree(() => prepareFile(driver, db, options), options.busyLimitMs);
+    } catch (thrown) {
+      db.close();
+      throw thrown;
+    }
+    return { db, liveness, close: () => closeFile(db, liveness) };
+  } catch (thrown) {
+    liveness.release();
+    throw thrown;
+  }
+}
+
+function attachFile({ DatabaseSync }: SqliteDriver, path: string): Connection {
+  const database = new DatabaseSync(IN_MEMORY);
+  try {
+    database.exec(SETTINGS);
+    return new Connection(database, path, { isAttached: true });
+  } catch (thrown) {
+    database.close();
+    throw thrown;
+  }
+}
+
+function prepareFile(driver: SqliteDriver, db: Connection, { durability }: OpenOptions): void {
+  const version = versionOf(db);
+  if (version < VERSION) migrateFile(driver, db.path, version);
+  const { schema } = db;
+  const row = db.get(`PRAGMA ${schema}.page_size`);
+  const pageSize = row === undefined ? 4096 : db.integer(row, "page_size");
+  db.exec(`
+    PRAGMA ${schema}.journal_mode = WAL;
+    PRAGMA ${schema}.synchronous = ${durability === "power" ? "FULL" : "NORMAL"};
+    PRAGMA wal_autocheckpoint = ${Math.floor(LOG_BYTES / pageSize)};
+  `);
+}
+
+function closeFile(db: Connection, liveness: Liveness): void {
+  try {
+    db.checkpoint();
+  } finally {
+    db.close();
+    liveness.release();
+  }
+}
+
+/** On a connection of its own: the tables are made in the file, whatever is attached to what. */
+function migrateFile({ DatabaseSync }: SqliteDriver, path: string, version: number): void {
+  const db = new Connection(new DatabaseSync(path), path);
+  try {
+    db.exec(SETTINGS);
+    migrate(db, version);
+  } finally {
+    db.close();
+  }
+}
+
+/** Prepares no statements, so that closing the connection ends it in every driver. */
 function migrate(db: Connection, version: number): void {
   const steps = MIGRATIONS.filter((migration) => migration.version > version);
-  if (steps.length === 0) return;
   db.exec("BEGIN IMMEDIATE");
   try {
     for (const { sql } of steps) db.exec(sql);
-    db.run("INSERT OR REPLACE INTO meta (name, value) VALUES ('version', ?)", String(VERSION));
+    db.exec(`INSERT OR REPLACE INTO meta (name, value) VALUES ('version', '${VERSION}')`);
     db.exec("COMMIT");
   } catch (thrown) {
     db.exec("ROLLBACK");

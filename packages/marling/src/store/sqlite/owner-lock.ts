@@ -1,45 +1,35 @@
-// One process owns a store at a time. Sharing a file between processes comes later; until then a second one is told so.
-//   OL1  the lock is a lock of SQLite on an empty file beside the database, `<path>-owner`: it ends with its process,
-//        however that ends. Nobody else may open that file; on POSIX, closing any other handle of it drops the lock.
-//   OL2  the file stays when the lock of a store is released: removing it would let two processes lock two files of one
-//        name. It goes when the file beside it turned out to be no store.
+// Whoever opens a store owns its file for that moment: looks at it, makes it, brings it up to date.
+//   OL1  the lock is on an empty file beside the database, `<path>-owner`. It is waited for without blocking the process.
+//   OL2  the file stays when the lock is released: removing it would let two processes lock two files of one name. It
+//        goes when the file beside it turned out to be no store.
 
 import { existsSync, rmSync } from "node:fs";
 import { MarlingError } from "../../base/errors.ts";
-import type { SqliteDatabase, SqliteDriver } from "./driver.ts";
+import type { SqliteDriver } from "./driver.ts";
+import { type FileLock, lockFile } from "./lock-file.ts";
 import { isBusy, sqliteFault } from "./sqlite-fault.ts";
+import { whenFree } from "./when-free.ts";
 
-export interface OwnerLock {
-  release(): void;
+export interface OwnerLock extends FileLock {
   /** Releases the lock, and removes its file if that was made for it. */
   undo(): void;
 }
 
-/** Takes the lock of the store at `path`; `store_in_use` when another store has it, in this process or another. */
-export function takeOwnerLock({ DatabaseSync }: SqliteDriver, path: string): OwnerLock {
+/** Takes the lock of the store at `path`; `store_busy` when others have it for longer than `limitMs`. */
+export async function takeOwnerLock(driver: SqliteDriver, path: string, limitMs: number): Promise<OwnerLock> {
   const file = `${path}-owner`;
   const wasThere = existsSync(file);
-  let database: SqliteDatabase | undefined;
-  try {
-    database = new DatabaseSync(file);
-    database.exec("PRAGMA busy_timeout = 0; BEGIN EXCLUSIVE");
-  } catch (thrown) {
-    database?.close();
-    if (!isBusy(thrown)) throw sqliteFault(thrown, file);
-    throw new MarlingError(
-      "store_in_use",
-      `store ${path}: expected a file that no process uses, found one that another store has open`,
-      {
-        cause: thrown,
-        details: { path },
-      },
-    );
-  }
-  const held = database;
-  const release = (): void => held.close();
+  const { release } = await whenFree(() => lockFile(driver, file), limitMs).catch((thrown: unknown) => {
+    throw isBusy(thrown) ? stillOwned(path, limitMs, thrown) : sqliteFault(thrown, file);
+  });
   const undo = (): void => {
     if (!wasThere) rmSync(file, { force: true });
     release();
   };
   return { release, undo };
+}
+
+function stillOwned(path: string, limitMs: number, cause: unknown): MarlingError {
+  const problem = `expected to be able to open it within ${limitMs} ms, found another process at it: one that makes it, brings it up to date, or is of a version that shares it with nobody`;
+  return new MarlingError("store_busy", `store ${path}: ${problem}`, { cause, details: { path } });
 }

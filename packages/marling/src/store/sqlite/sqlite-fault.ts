@@ -19,7 +19,7 @@ const CODES_BY_TEXT: Readonly<Record<string, number>> = {
 };
 
 const EXPECTED: Readonly<Partial<Record<ErrorCode, string>>> = {
-  store_busy: "expected the file to be free for writing, found it locked by somebody else",
+  store_busy: "expected the file to be free, found it locked by somebody else",
   store_corrupt: "expected an intact database, found a damaged one",
 };
 

@@ -1,46 +1,66 @@
-// The embedded store: one SQLite file, owned by one process at a time.
+// The embedded store: one SQLite file, shared by any number of stores in any number of processes.
 //   SQ1  what a call acknowledged is in the file: it survives the end of the process, and with durability "power" the
 //        loss of power.
 //   SQ2  bytes written per turn depend on what the turn adds, never on the history.
 //   SQ3  the file is opened by the first call; when that fails, the next call tries again.
-// Sharing a file between processes comes later: a second process is refused with `store_in_use`.
+//   SQ4  a write that names a lease is checked against it in its own transaction.
 
 import { MarlingError } from "../../base/errors.ts";
 import type { SessionId, TurnId } from "../../model/ids.ts";
 import type { JournalRecord, JournalStore } from "../../model/journal.ts";
 import type {
+  Admission,
   BlobStore,
+  CancelStatus,
+  Claim,
   CommitResult,
+  DeliverRequest,
   ForkRequest,
   InboxRow,
+  Lease,
+  LeaseRequest,
   NewInput,
+  NewWait,
+  ParkRequest,
   SessionCommit,
   SessionFilter,
   SessionPage,
   Store,
   StoredSession,
+  VacuumReport,
+  VacuumRequest,
+  WaitName,
+  WaitRow,
+  WaitStore,
+  Withdrawal,
+  WithdrawOutcome,
 } from "../contract.ts";
 import { blobDigest, blobRef, insertBlob, readBlob } from "./blob-rows.ts";
-import { type CommitParts, commitSession, prepareCommit } from "./commit-session.ts";
-import type { Connection } from "./connection.ts";
+import { lastCommit } from "./commit-rows.ts";
+import { commitSession, prepareCommit } from "./commit-session.ts";
 import { deleteSession } from "./delete-session.ts";
 import { loadDriver, type SqliteDriver } from "./driver.ts";
 import { forkSession } from "./fork-session.ts";
-import { HeadImages } from "./head-images.ts";
 import {
-  type Admission,
   admitInput,
+  cancelTurn,
+  deliverInputs,
   findDuplicate,
+  isAsleep,
+  parkTurn,
   pendingInputs,
   sessionsWithInputs,
+  withdrawInputs,
 } from "./inbox-rows.ts";
-import { JournalRows } from "./journal-rows.ts";
+import { checkLease, claimLease, hasHolder, isLeaseOpen, releaseLease, renewLease } from "./lease-rows.ts";
 import { listSessions } from "./list-sessions.ts";
 import { loadSession } from "./load-session.ts";
 import { IN_MEMORY, openDatabase } from "./open-database.ts";
-import { ensureSession, findSession, knownSession } from "./session-rows.ts";
-import { sqliteFault } from "./sqlite-fault.ts";
-import { WriteQueue } from "./write-queue.ts";
+import { closedStore, OpenStore, type StoreParts } from "./open-store.ts";
+import { announcedCommit } from "./outbox-rows.ts";
+import { ensureSession, findSession, knownSession, type SessionRow } from "./session-rows.ts";
+import { vacuumRows } from "./vacuum-rows.ts";
+import { createWait, endWait, readWaits, resolveWait } from "./wait-rows.ts";
 
 export interface SqliteStoreOptions {
   /** The database file, made when it is not there, in a folder that is; `:memory:` for one that lives with the process. */
@@ -61,8 +81,8 @@ const PAGE_SIZE = 512;
 const BUSY_LIMIT_MS = 5000;
 
 /**
- * A store in one SQLite file. Opens it on first use and owns it until `close`: another store on the same file is refused
- * with `store_in_use`. Writes that arrive in one tick share a transaction.
+ * A store in one SQLite file. Opens it on first use and has it open until `close`; others may have it open too, in this
+ * process or another. Writes that arrive in one tick share a transaction.
  */
 export function sqliteStore(options: SqliteStoreOptions): Store {
   return openSqliteStore(options, {});
@@ -72,16 +92,11 @@ export function openSqliteStore(options: SqliteStoreOptions, internals: SqliteIn
   return new SqliteStore(decodeOptions(options), internals);
 }
 
-interface OpenStore extends CommitParts {
-  readonly db: Connection;
-  readonly queue: WriteQueue;
-  close(): void;
-}
-
 class SqliteStore implements Store {
   readonly isDurable: boolean;
   readonly blobs: BlobStore;
   readonly journal: JournalStore;
+  readonly waits: WaitStore;
   readonly #options: Required<SqliteStoreOptions>;
   readonly #internals: SqliteInternals;
   #opening: Promise<OpenStore> | undefined;
@@ -91,13 +106,20 @@ class SqliteStore implements Store {
     this.#options = options;
     this.#internals = internals;
     this.isDurable = options.path !== IN_MEMORY;
-    this.blobs = Object.freeze({
-      put: (bytes: Uint8Array) => this.#putBlob(bytes),
-      get: (ref: string) => this.#read(({ db }) => readBlob(db, ref)),
+    this.blobs = Object.freeze<BlobStore>({
+      put: (bytes) => this.#putBlob(bytes),
+      get: (ref) => this.#read(({ db }) => readBlob(db, ref)),
     });
-    this.journal = Object.freeze({
-      append: (records: readonly JournalRecord[]) => this.#appendRecords(records),
-      read: (sessionId: SessionId, turnId: TurnId) => this.#readRecords(sessionId, turnId),
+    this.journal = Object.freeze<JournalStore>({
+      append: (records, lease) => this.#appendRecords(records, lease),
+      read: (sessionId, turnId) => this.#readRecords(sessionId, turnId),
+    });
+    this.waits = Object.freeze<WaitStore>({
+      create: (wait) => this.#createWait(wait),
+      read: (sessionId, turnId) => this.#readWaits(sessionId, turnId),
+      resolve: (keyHash, kind, resolution) =>
+        this.#write(({ db }) => resolveWait(db, keyHash, kind, resolution)),
+      end: (wait) => this.#endWait(wait),
     });
   }
 
@@ -108,13 +130,24 @@ class SqliteStore implements Store {
     });
   }
 
-  async commit(commit: SessionCommit): Promise<CommitResult> {
-    const prepared = prepareCommit(commit);
-    return this.#write((store) => commitSession(store.db, prepared, store));
+  revision(sessionId: SessionId): Promise<number> {
+    return this.#read(({ db }) => {
+      const session = knownSession(db, sessionId);
+      return session === undefined ? 0 : (lastCommit(db, session)?.revision ?? 0);
+    });
   }
 
-  admit(input: NewInput): Promise<Admission> {
-    return this.#write(({ db }) => admitInput(db, input));
+  async commit(commit: SessionCommit): Promise<CommitResult> {
+    const prepared = prepareCommit(commit);
+    return this.#write((parts) => commitSession(parts.db, prepared, parts));
+  }
+
+  admit(input: NewInput, lease?: LeaseRequest): Promise<Admission> {
+    return this.#write((parts) => {
+      const admission = admitInput(parts.db, input);
+      if (lease === undefined || admission.row.report !== undefined) return admission;
+      return { ...admission, claim: claimSession(parts, input.sessionId, lease) };
+    });
   }
 
   find(input: Omit<NewInput, "input">): Promise<InboxRow | undefined> {
@@ -135,6 +168,93 @@ class SqliteStore implements Store {
     return this.#read(({ db }) => sessionsWithInputs(db));
   }
 
+  workable(now: number): Promise<readonly SessionId[]> {
+    return this.#read((parts) =>
+      sessionsWithInputs(parts.db)
+        .filter((sessionId) => isWorkable(parts, sessionId, now))
+        .sort(),
+    );
+  }
+
+  claim(sessionId: SessionId, request: LeaseRequest): Promise<Claim> {
+    return this.#write((parts) => claimSession(parts, sessionId, request));
+  }
+
+  async renew(leases: readonly Lease[], request: LeaseRequest): Promise<readonly SessionId[]> {
+    if (leases.length === 0) return [];
+    return this.#write(({ db }) =>
+      leases
+        .filter(({ sessionId, generation }) => {
+          const session = findSession(db, sessionId);
+          return session === undefined || !renewLease(db, session, { ...request, generation });
+        })
+        .map(({ sessionId }) => sessionId),
+    );
+  }
+
+  release({ sessionId, generation }: Lease): Promise<void> {
+    return this.#write(({ db }) => {
+      const session = findSession(db, sessionId);
+      if (session !== undefined) releaseLease(db, session, generation);
+    });
+  }
+
+  deliver(request: DeliverRequest): Promise<readonly InboxRow[]> {
+    return this.#write((parts) => {
+      const session = leasedSession(parts, request.sessionId, request.generation);
+      return deliverInputs(parts.db, session, request);
+    });
+  }
+
+  withdraw(sessionId: SessionId, withdrawals: readonly Withdrawal[]): Promise<readonly WithdrawOutcome[]> {
+    const now = Date.now();
+    return this.#write(({ db }) => {
+      const session = knownSession(db, sessionId);
+      if (session === undefined) return withdrawals.map(({ inputId }) => ({ inputId, status: "unknown" }));
+      return withdrawInputs(db, session, withdrawals, { isLeased: hasHolder(db, session), now });
+    });
+  }
+
+  cancel(request: {
+    readonly sessionId: SessionId;
+    readonly turnId: TurnId;
+    readonly reason: string;
+  }): Promise<CancelStatus> {
+    return this.#write(({ db }) => {
+      const session = knownSession(db, request.sessionId);
+      return session === undefined ? "unknown" : cancelTurn(db, session, request);
+    });
+  }
+
+  park(request: ParkRequest): Promise<"parked" | "ready"> {
+    return this.#write((parts) => {
+      const session = leasedSession(parts, request.sessionId, request.generation);
+      const status = parkTurn(parts.db, session, request);
+      if (status === "parked") releaseLease(parts.db, session, request.generation);
+      return status;
+    });
+  }
+
+  announced(sessionId: SessionId, revision: number): Promise<void> {
+    return this.#write(({ db }) => {
+      const session = knownSession(db, sessionId);
+      if (session !== undefined) announcedCommit(db, session, revision);
+    });
+  }
+
+  changes(): Promise<number> {
+    return this.#read(({ db }) => db.dataVersion());
+  }
+
+  async vacuum(request: VacuumRequest): Promise<VacuumReport> {
+    const store = await this.#opened();
+    const removed = await store.write(({ db, forget }) => {
+      forget();
+      return vacuumRows(db, request);
+    });
+    return { ...removed, bytes: await store.shrink() };
+  }
+
   list(filter: SessionFilter): Promise<SessionPage> {
     return this.#read(({ db }) => listSessions(db, filter));
   }
@@ -144,7 +264,7 @@ class SqliteStore implements Store {
   }
 
   delete(sessionId: SessionId): Promise<void> {
-    return this.#write((store) => deleteSession(store.db, sessionId, store));
+    return this.#write((parts) => deleteSession(parts.db, sessionId, parts));
   }
 
   fork(request: ForkRequest): Promise<StoredSession> {
@@ -156,12 +276,7 @@ class SqliteStore implements Store {
     if (this.#isClosed) return;
     this.#isClosed = true;
     const store = await this.#opening?.catch(() => undefined);
-    await store?.queue.idle();
-    try {
-      store?.close();
-    } catch (thrown) {
-      throw sqliteFault(thrown, this.#options.path);
-    }
+    await store?.close();
   }
 
   async #putBlob(bytes: Uint8Array): Promise<string> {
@@ -171,10 +286,12 @@ class SqliteStore implements Store {
     return blobRef(digest);
   }
 
-  async #appendRecords(records: readonly JournalRecord[]): Promise<void> {
-    if (records.length === 0) return;
-    await this.#write(({ db, journal }) => {
-      for (const record of records) journal.append(ensureSession(db, record.sessionId), record);
+  async #appendRecords(records: readonly JournalRecord[], lease?: number): Promise<void> {
+    const [first] = records;
+    if (first === undefined) return;
+    await this.#write((parts) => {
+      leasedSession(parts, first.sessionId, lease);
+      for (const record of records) parts.journal.append(ensureSession(parts.db, record.sessionId), record);
     });
   }
 
@@ -185,27 +302,37 @@ class SqliteStore implements Store {
     });
   }
 
-  async #read<T>(read: (store: OpenStore) => T): Promise<T> {
-    const store = await this.#opened();
-    try {
-      return read(store);
-    } catch (thrown) {
-      throw sqliteFault(thrown, this.#options.path);
-    }
+  #createWait(wait: NewWait): Promise<void> {
+    return this.#write((parts) => {
+      createWait(parts.db, leasedSession(parts, wait.sessionId, wait.lease), wait);
+    });
   }
 
-  async #write<T>(write: (store: OpenStore) => T): Promise<T> {
-    const store = await this.#opened();
-    return store.queue.write(() => write(store));
+  #readWaits(sessionId: SessionId, turnId: TurnId): Promise<readonly WaitRow[]> {
+    return this.#read(({ db }) => {
+      const session = knownSession(db, sessionId);
+      return session === undefined ? [] : readWaits(db, session, turnId);
+    });
+  }
+
+  #endWait(wait: WaitName & { readonly lease?: number | undefined }): Promise<WaitRow | undefined> {
+    const now = Date.now();
+    return this.#write((parts) => {
+      const session = leasedSession(parts, wait.sessionId, wait.lease);
+      return endWait(parts.db, session, wait, now);
+    });
+  }
+
+  async #read<T>(read: (parts: StoreParts) => T): Promise<T> {
+    return (await this.#opened()).read(read);
+  }
+
+  async #write<T>(write: (parts: StoreParts) => T): Promise<T> {
+    return (await this.#opened()).write(write);
   }
 
   #opened(): Promise<OpenStore> {
-    if (this.#isClosed) {
-      throw new MarlingError(
-        "runtime_closed",
-        `store ${this.#options.path}: expected an open store, found a closed one`,
-      );
-    }
+    if (this.#isClosed) throw closedStore(this.#options.path);
     this.#opening ??= this.#open().catch((thrown: unknown) => {
       this.#opening = undefined;
       throw thrown;
@@ -216,15 +343,26 @@ class SqliteStore implements Store {
   async #open(): Promise<OpenStore> {
     const { pageSize = PAGE_SIZE, busyLimitMs = BUSY_LIMIT_MS } = this.#internals;
     const driver = await (this.#internals.loadDriver ?? loadDriver)();
-    const { db, close } = openDatabase(driver, { ...this.#options, pageSize });
-    const images = new HeadImages(db);
-    const journal = new JournalRows(db);
-    const onUndone = (): void => {
-      images.reset();
-      journal.reset();
-    };
-    return { db, images, journal, queue: new WriteQueue(db, { busyLimitMs, onUndone }), close };
+    const database = await openDatabase(driver, { ...this.#options, pageSize, busyLimitMs });
+    return new OpenStore(database, { busyLimitMs });
   }
+}
+
+function claimSession({ db, leases }: StoreParts, sessionId: SessionId, request: LeaseRequest): Claim {
+  return claimLease(db, ensureSession(db, sessionId), { request, context: leases });
+}
+
+/** The session that a write is for. A write that names a lease is refused when that is lost. */
+function leasedSession({ db }: StoreParts, sessionId: SessionId, generation: number | undefined): SessionRow {
+  const session = ensureSession(db, sessionId);
+  if (generation !== undefined) checkLease(db, session, generation);
+  return session;
+}
+
+function isWorkable({ db, leases }: StoreParts, sessionId: SessionId, now: number): boolean {
+  const session = findSession(db, sessionId);
+  if (session === undefined || isAsleep(db, session, now)) return false;
+  return isLeaseOpen(db, session, { now, isDead: leases.isDead });
 }
 
 function decodeOptions(options: SqliteStoreOptions): Required<SqliteStoreOptions> {

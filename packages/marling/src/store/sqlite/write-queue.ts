@@ -5,14 +5,17 @@
 //        bounded, and then everybody who waited gets `store_busy`.
 //   WQ4  after a failure the next write finds what was committed before it.
 
-import { setTimeout as delay, setImmediate as nextTick } from "node:timers/promises";
+import { setImmediate as nextTick } from "node:timers/promises";
 import { type Deferred, deferred } from "../../base/deferred.ts";
 import type { Connection } from "./connection.ts";
 import { isBusy, sqliteFault } from "./sqlite-fault.ts";
+import { whenFree } from "./when-free.ts";
 
 export interface WriteQueueOptions {
   /** How long writes wait for somebody else's lock before they fail. */
   readonly busyLimitMs: number;
+  /** Called inside every transaction, before its writes: nobody else writes from here to its end. */
+  readonly onBegun: () => void;
   /** Told when something that was written is undone: what was remembered of it is void. */
   readonly onUndone: () => void;
 }
@@ -25,8 +28,6 @@ interface Write {
 type Outcome =
   | { readonly kind: "done"; readonly value: unknown }
   | { readonly kind: "failed"; readonly error: unknown };
-
-const RETRY_MS = 15;
 
 export class WriteQueue {
   readonly #db: Connection;
@@ -66,7 +67,7 @@ export class WriteQueue {
   /** Commits the writes together; when the transaction as a whole fails, each by itself. */
   async #commit(writes: readonly Write[]): Promise<readonly (Outcome | undefined)[]> {
     try {
-      return await this.#whenFree(() => this.#transaction(writes));
+      return await whenFree(() => this.#transaction(writes), this.#options.busyLimitMs);
     } catch (thrown) {
       if (writes.length === 1 || isBusy(thrown)) return writes.map(() => failed(this.#fault(thrown)));
       const outcomes: (Outcome | undefined)[] = [];
@@ -75,21 +76,10 @@ export class WriteQueue {
     }
   }
 
-  async #whenFree<T>(attempt: () => T): Promise<T> {
-    const deadline = performance.now() + this.#options.busyLimitMs;
-    for (;;) {
-      try {
-        return attempt();
-      } catch (thrown) {
-        if (!isBusy(thrown) || performance.now() >= deadline) throw thrown;
-      }
-      await delay(RETRY_MS);
-    }
-  }
-
   #transaction(writes: readonly Write[]): readonly Outcome[] {
     this.#db.exec("BEGIN IMMEDIATE");
     try {
+      this.#options.onBegun();
       const outcomes = writes.map((write) => this.#member(write, writes.length > 1));
       if (outcomes.some(({ kind }) => kind === "done")) this.#db.exec("COMMIT");
       else this.#rollBack();

@@ -56,18 +56,13 @@ export const admissionCases: readonly StoreCase[] = [
   },
   {
     rule: "ST8",
-    title: "inputs that are admitted at once get different sequences, in the order of the calls",
+    title: "inputs that are admitted at once get different sequences, without holes",
     run: async ({ store }) => {
       const texts = ["one", "two", "three", "four"];
       const admissions = await Promise.all(texts.map((text) => store.admit(inputOf(A, text))));
-      assert.deepEqual(
-        admissions.map(({ row }) => row.sequence),
-        [1, 2, 3, 4],
-      );
-      assert.deepEqual(
-        (await store.pending(A)).map(({ submitted }) => submitted),
-        texts.map((text) => ({ text })),
-      );
+      assert.deepEqual(admissions.map(({ row }) => row.sequence).toSorted(), [1, 2, 3, 4]);
+      const rows = admissions.map(({ row }) => row).toSorted((a, b) => a.sequence - b.sequence);
+      assert.deepEqual(await store.pending(A), rows);
     },
   },
   {
@@ -157,10 +152,8 @@ export const admissionCases: readonly StoreCase[] = [
         store.admit(inputOf(A, "x", { key: "k" })),
         store.admit(inputOf(A, "x", { key: "k" })),
       ]);
-      assert.deepEqual(
-        both.map(({ status }) => status),
-        ["accepted", "duplicate"],
-      );
+      assert.deepEqual(both.map(({ status }) => status).toSorted(), ["accepted", "duplicate"]);
+      assert.deepEqual(both[0].row, both[1].row);
       assert.equal((await store.pending(A)).length, 1);
     },
   },

@@ -1,24 +1,37 @@
 // What the cases of the store suite are made of: values to commit, and checks of what a store refuses.
 
 import assert from "node:assert/strict";
+import { sha256 } from "../../base/digest.ts";
 import { type ErrorCode, MarlingError } from "../../base/errors.ts";
 import type { EffectKey, InputId, NodeId, SessionId, TurnId } from "../../model/ids.ts";
 import type { JournalRecord, JournalStore } from "../../model/journal.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
 import type { TurnReport } from "../../model/turn.ts";
-import type { NewInput, SessionCommit, SessionHead, Store, StoredSession } from "../../store/contract.ts";
+import type {
+  DeliverRequest,
+  LeaseRequest,
+  NewInput,
+  NewWait,
+  ParkRequest,
+  SessionCommit,
+  SessionHead,
+  Store,
+  StoredSession,
+} from "../../store/contract.ts";
 
 export interface StoreBench {
   readonly store: Store;
   /** The same data in a store that is opened anew. */
   reopen(): Promise<Store>;
+  /** The same data in another store, while the first one stays open. */
+  second(): Promise<Store>;
 }
 
 export interface StoreCase {
   readonly rule: string;
   readonly title: string;
   /** What a store must have for the case to be about it. */
-  readonly needs?: "journal" | "reopen";
+  readonly needs?: "journal" | "reopen" | "second";
   run(bench: StoreBench): Promise<void>;
 }
 
@@ -89,6 +102,49 @@ export function report(text: string): TurnReport {
   };
 }
 
+/** The report of a turn that ended because it was asked to. */
+export function cancelledReport(text: string): TurnReport {
+  return { ...report(text), outcome: { kind: "stopped", reason: "cancelled" } };
+}
+
+/** A request for a lease from 1000 to 2000. */
+export function leaseFor(name: string, changes: Partial<LeaseRequest> = {}): LeaseRequest {
+  return { owner: name, incarnation: `first run of ${name}`, now: 1000, expiresAt: 2000, ...changes };
+}
+
+/** Claims a lease that can be had; returns its generation. */
+export async function claimed(
+  store: Store,
+  name: string,
+  { sessionId = A, ...changes }: Partial<LeaseRequest> & { readonly sessionId?: SessionId } = {},
+): Promise<number> {
+  const claim = await store.claim(sessionId, leaseFor(name, changes));
+  assert.equal(claim.kind, "claimed", `the lease of ${sessionId} could not be had`);
+  return claim.kind === "claimed" ? claim.generation : 0;
+}
+
+/** The name of the first turn of `A`. */
+export const FIRST: TurnId = turn("a:turn:1");
+
+export function deliveryTo(
+  key: string,
+  generation: number,
+  changes: Partial<DeliverRequest> = {},
+): DeliverRequest {
+  return { sessionId: A, turnId: FIRST, key: key as EffectKey, generation, isReplay: false, ...changes };
+}
+
+export function parking(generation: number, changes: Partial<ParkRequest> = {}): ParkRequest {
+  return { sessionId: A, turnId: FIRST, names: [], due: null, generation, ...changes };
+}
+
+export const hashOf = (key: string): string => sha256(key);
+
+/** A wait of the first turn of `A`; the hash of its key is `hashOf(name)`. */
+export function waitOf(name: string, changes: Partial<NewWait> = {}): NewWait {
+  return { sessionId: A, turnId: FIRST, name, kind: "completion", keyHash: hashOf(name), ...changes };
+}
+
 export function record(
   key: string,
   status: JournalRecord["status"],
@@ -131,15 +187,44 @@ export async function refused(
   return assert.fail(`expected ${code}, found ${JSON.stringify(value)}`);
 }
 
-/** Everything a store says about sessions, to see that nothing changed. */
+/** Times at which leases may have expired and turns may be due. */
+const TIMES = [0, 1500, 2500, 1e12];
+
+/** Everything a store says about sessions, to see that nothing changed. Asking writes nothing. */
 export async function observe(store: Store, ...ids: readonly SessionId[]): Promise<unknown> {
   const sessions = await Promise.all(
-    ids.map(async (sessionId) => ({
-      session: await store.load(sessionId),
-      pending: await store.pending(sessionId),
-      journal: await store.journal?.read(sessionId, turn("t1")),
-    })),
+    ids.map((sessionId) =>
+      Promise.all([
+        store.load(sessionId),
+        store.pending(sessionId),
+        store.journal?.read(sessionId, turn("t1")),
+        store.waits.read(sessionId, turn("t1")),
+        store.waits.read(sessionId, FIRST),
+        leaseOf(store, sessionId),
+      ]),
+    ),
   );
-  const seen = { sessions, list: await store.list({}), unsettled: await store.unsettled() };
+  const workable = await Promise.all(TIMES.map((now) => store.workable(now)));
+  const unsettled = [...(await store.unsettled())].sort();
+  const seen = { sessions, list: await store.list({}), unsettled, workable };
   return JSON.parse(JSON.stringify(seen));
+}
+
+/**
+ * Which of the first generations of a lease is held, if one is. A replay of a checkpoint that never was takes nothing, and
+ * is refused to whoever does not hold the lease.
+ */
+async function leaseOf(store: Store, sessionId: SessionId): Promise<number | undefined> {
+  const turnId = turn("nobody's turn");
+  const probes = [1, 2, 3, 4].map(async (generation) => {
+    const probe = deliveryTo("nobody's checkpoint", generation, { sessionId, turnId, isReplay: true });
+    try {
+      await store.deliver(probe);
+      return [generation];
+    } catch (thrown) {
+      if (MarlingError.is(thrown) && thrown.code === "lease_lost") return [];
+      throw thrown;
+    }
+  });
+  return (await Promise.all(probes)).flat()[0];
 }

@@ -57,6 +57,27 @@ export const inboxCases: readonly StoreCase[] = [
     },
   },
   {
+    rule: "ST9",
+    title: "what the turn of an input begins with is kept while it is pending, and is not compared",
+    run: async ({ store }) => {
+      const plan = { tools: ["b", "a"], model: null };
+      const input = inputOf(A, "one", { key: "k", plan });
+      assert.deepEqual((await store.admit(input)).row.plan, plan);
+      const again = await store.admit(inputOf(A, "one", { key: "k", plan: "another" }));
+      assert.deepEqual([again.status, again.row.plan], ["duplicate", plan]);
+      const { enqueued } = await store.commit(
+        commitOf(A, 0, { enqueues: [inputOf(A, "two", { plan: [1] })] }),
+      );
+      assert.deepEqual(enqueued[0]?.plan, [1]);
+      await store.admit(inputOf(A, "three"));
+      await store.commit(commitOf(A, 1, { advances: { inputId: inputId("a:input:1"), progress: 1 } }));
+      assert.deepEqual(
+        (await store.pending(A)).map((row) => row.plan),
+        [plan, [1], undefined],
+      );
+    },
+  },
+  {
     rule: "ST10",
     title: "a settled input is found again with its report, by key, by turn id and by derived turn id",
     run: async ({ store }) => {

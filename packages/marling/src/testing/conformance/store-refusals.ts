@@ -6,11 +6,16 @@ import type { SessionCommit, Store } from "../../store/contract.ts";
 import {
   A,
   B,
+  claimed,
   commitOf,
+  deliveryTo,
+  hashOf,
   head,
   id,
+  inputId,
   inputOf,
   journalOf,
+  leaseFor,
   node,
   observe,
   record,
@@ -18,17 +23,25 @@ import {
   report,
   type StoreCase,
   turn,
+  waitOf,
 } from "./store-case.ts";
 
-/** Two sessions with everything in them: commits, components, pending inputs, a journal, a deleted neighbour. */
-async function furnish(store: Store): Promise<void> {
+/** Two sessions with everything in them: commits, components, inputs, a journal, waits, a deleted neighbour. Returns the generation of a lease. */
+async function furnish(store: Store): Promise<number> {
   await store.admit(inputOf(A, "first", { key: "k1" }));
   await store.admit(inputOf(A, "second", { turnId: turn("t1") }));
-  await store.commit(commitOf(A, 0, { ids: ["n1"], components: { plugins: { p: 1 } } }));
+  await store.admit(inputOf(A, "third", { deliver: "active_turn" }));
+  await store.commit(
+    commitOf(A, 0, { ids: ["n1"], components: { plugins: { p: 1 } }, announces: turn("t0") }),
+  );
+  await store.waits.create(waitOf("w", { turnId: turn("t1") }));
+  const generation = await claimed(store, "one");
+  await store.deliver(deliveryTo("checkpoint", generation));
   await store.admit(inputOf(B, "other", { key: "kb" }));
   await store.commit(commitOf(B, 0, { ids: ["m1"] }));
   await store.journal?.append([record("k", "done", { outcome: { kept: true } })]);
   await store.delete(id("gone"));
+  return generation;
 }
 
 /** A commit that changes everything it can. */
@@ -39,8 +52,12 @@ function everything(changes: Partial<SessionCommit>): SessionCommit {
     nodes: [{ id: "n2", kind: "message" }],
     head: head({ turnIndex: 9, leaf: node("n2"), frames: [], operations: 9, parentSessionId: "b" }),
     components: { plugins: { p: 2 }, tools: { t: 1 } },
-    settles: { inputId: "a:input:1" as never, report: report("done") },
+    settles: { inputId: inputId("a:input:1"), report: report("done") },
+    joins: [inputId("a:input:3")],
     forgets: [turn("t1")],
+    releases: true,
+    announces: turn("t2"),
+    announced: [1],
     enqueues: [
       inputOf(A, "enqueued here"),
       inputOf(B, "enqueued there"),
@@ -53,6 +70,7 @@ function everything(changes: Partial<SessionCommit>): SessionCommit {
 const CAUSES: readonly (readonly [title: string, code: ErrorCode, changes: Partial<SessionCommit>])[] = [
   ["another revision", "revision_conflict", { expectedRevision: 0 }],
   ["a revision to come", "revision_conflict", { expectedRevision: 2 }],
+  ["a generation that its lease does not have", "lease_lost", { lease: 7 }],
   [
     "an enqueued input whose key has other content",
     "idempotency_conflict",
@@ -81,11 +99,11 @@ export const refusalCases: readonly StoreCase[] = [
       rule: "ST14",
       title: `nothing changes when a commit is refused for ${title}, and its operation can be committed after it`,
       run: async ({ store }) => {
-        await furnish(store);
+        const lease = await furnish(store);
         const before = await observe(store, A, B, id("new"));
-        await refused(store.commit(everything(changes)), code);
+        await refused(store.commit(everything({ lease, ...changes })), code);
         assert.deepEqual(await observe(store, A, B, id("new")), before);
-        assert.equal((await store.commit(everything({}))).revision, 2);
+        assert.equal((await store.commit(everything({ lease }))).revision, 2);
       },
     }),
   ),
@@ -107,19 +125,25 @@ export const refusalCases: readonly StoreCase[] = [
     rule: "ST14",
     title: "a commit that succeeds changes all of it",
     run: async ({ store }) => {
-      await furnish(store);
-      const { enqueued } = await store.commit(everything({}));
+      const lease = await furnish(store);
+      const { enqueued } = await store.commit(everything({ lease }));
       assert.deepEqual(
         enqueued.map(({ inputId }) => inputId),
-        ["a:input:3", "b:input:2", "new:input:1"],
+        ["a:input:4", "b:input:2", "new:input:1"],
       );
       const session = await store.load(A);
       assert.deepEqual(session?.components, { plugins: { p: 2 }, tools: { t: 1 } });
       assert.equal(session?.head.turnIndex, 9);
       assert.deepEqual(
         (await store.pending(A)).map(({ sequence }) => sequence),
-        [2, 3],
+        [2, 4],
       );
+      assert.deepEqual(session?.unannounced, [{ revision: 2, turnId: "t2" }]);
+      assert.equal(
+        (await store.waits.resolve(hashOf("w"), "completion", { ok: 1 })).status,
+        "already_resolved",
+      );
+      assert.equal((await store.claim(A, leaseFor("two"))).kind, "claimed");
       assert.deepEqual([...(await store.unsettled())].sort(), ["a", "b", "new"]);
     },
   },

@@ -5,21 +5,29 @@ import type { Store } from "../../store/contract.ts";
 import {
   A,
   B,
+  cancelledReport,
+  claimed,
   commitOf,
+  deliveryTo,
+  FIRST,
+  hashOf,
   head,
   id,
   inputId,
   inputOf,
   journalOf,
+  leaseFor,
   loaded,
   node,
   nodeIds,
   observe,
+  parking,
   record,
   refused,
   report,
   type StoreCase,
   turn,
+  waitOf,
 } from "./store-case.ts";
 
 function reopenCase(rule: string, title: string, run: StoreCase["run"]): StoreCase {
@@ -34,7 +42,7 @@ const PART = commitOf(A, 1, { once: true, operation: "part", ids: ["n3"], advanc
 
 async function furnish(store: Store): Promise<void> {
   await store.admit(inputOf(A, "one", { key: "k" }));
-  await store.admit(inputOf(A, "two"));
+  await store.admit(inputOf(A, "two", { plan: { begins: "here" } }));
   await store.commit(TURN);
   await store.commit(PART);
   await store.fork({ from: A, as: B, at: node("n2") });
@@ -99,6 +107,98 @@ export const reopenCases: readonly StoreCase[] = [
     const again = await reopen();
     await Promise.all(writes);
     assert.equal((await again.pending(A)).length, 20);
+  }),
+  reopenCase("ST26", "a generation that was given is never given again", async ({ store, reopen }) => {
+    const first = await claimed(store, "one");
+    await store.release({ sessionId: A, generation: first });
+    const again = await reopen();
+    const second = await claimed(again, "two");
+    assert.ok(second > first);
+    await refused(again.commit(commitOf(A, 0, { lease: first })), "lease_lost");
+    assert.equal((await again.commit(commitOf(A, 0, { lease: second }))).revision, 1);
+  }),
+  reopenCase("ST26", "a lease that was held ends by the claim of another run", async ({ store, reopen }) => {
+    const first = await claimed(store, "one");
+    const again = await reopen();
+    const claim = await again.claim(A, leaseFor("two", { now: 2500, expiresAt: 3500 }));
+    assert.ok(claim.kind === "claimed" && claim.generation > first);
+    await refused(again.commit(commitOf(A, 0, { lease: first })), "lease_lost");
+  }),
+  reopenCase("ST26", "waits are there, with values, ends and keys", async ({ store, reopen }) => {
+    for (const name of ["open", "done", "over"]) await store.waits.create(waitOf(name));
+    await store.waits.create(waitOf("open", { keyHash: hashOf("another key") }));
+    await store.waits.resolve(hashOf("done"), "completion", { ok: { value: 1 } });
+    await store.waits.end(waitOf("over"));
+    const before = await store.waits.read(A, FIRST);
+    const { waits } = await reopen();
+    assert.deepEqual(await waits.read(A, FIRST), before);
+    const statuses = [];
+    for (const key of ["done", "over", "another key", "open", "unknown"])
+      statuses.push((await waits.resolve(hashOf(key), "completion", { ok: 2 })).status);
+    assert.deepEqual(statuses, [
+      "already_resolved",
+      "already_resolved",
+      "resolved",
+      "already_resolved",
+      "unknown",
+    ]);
+  }),
+  reopenCase("ST26", "parked turns sleep on, and are woken", async ({ store, reopen }) => {
+    await store.admit(inputOf(A, "one"));
+    await store.waits.create(waitOf("w"));
+    await store.park(parking(await claimed(store, "one"), { names: ["w"], due: 5000 }));
+    const again = await reopen();
+    assert.deepEqual((await again.pending(A))[0]?.parked, { names: ["w"], due: 5000 });
+    assert.deepEqual([await again.workable(4999), await again.workable(5000)], [[], ["a"]]);
+    await again.waits.resolve(hashOf("w"), "completion", { ok: 1 });
+    assert.deepEqual(await again.workable(1000), ["a"]);
+  }),
+  reopenCase("ST26", "requests to end turns are kept, and hold", async ({ store, reopen }) => {
+    await store.admit(inputOf(A, "one"));
+    await store.cancel({ sessionId: A, turnId: FIRST, reason: "enough" });
+    const again = await reopen();
+    assert.deepEqual((await again.pending(A))[0]?.cancel, { reason: "enough" });
+    await refused(again.commit(commitOf(A, 0, { settles })), "turn_cancelled");
+    assert.equal(await again.cancel({ sessionId: A, turnId: FIRST, reason: "more" }), "already_requested");
+  }),
+  reopenCase("ST26", "withdrawn inputs stay withdrawn", async ({ store, reopen }) => {
+    const input = inputOf(A, "one", { key: "k" });
+    const { row } = await store.admit(input);
+    const withdrawal = { inputId: row.inputId, report: cancelledReport("gone") };
+    await store.withdraw(A, [withdrawal]);
+    const again = await reopen();
+    assert.deepEqual([await again.pending(A), await again.unsettled()], [[], []]);
+    assert.deepEqual((await again.find(input))?.report, cancelledReport("gone"));
+    const outcomes = await again.withdraw(A, [withdrawal]);
+    assert.deepEqual(outcomes, [{ inputId: row.inputId, status: "already_cancelled" }]);
+    assert.equal((await again.admit(inputOf(A, "two"))).row.sequence, 2);
+  }),
+  reopenCase(
+    "ST26",
+    "checkpoints get again what they took, and joined inputs stay settled",
+    async (bench) => {
+      const { store } = bench;
+      const joining = inputOf(A, "two", { key: "k", deliver: "active_turn" });
+      await store.admit(inputOf(A, "one"));
+      await store.admit(joining);
+      const taken = await store.deliver(deliveryTo("k1", await claimed(store, "one")));
+      const again = await bench.reopen();
+      const lease = await claimed(again, "two", { now: 2500, expiresAt: 3500 });
+      assert.deepEqual(await again.deliver(deliveryTo("k1", lease, { isReplay: true })), taken);
+      await again.commit(commitOf(A, 0, { lease, settles, joins: [inputId("a:input:2")] }));
+      const last = await bench.reopen();
+      assert.deepEqual((await last.find(joining))?.report, report("done"));
+      assert.deepEqual(await last.pending(A), []);
+    },
+  ),
+  reopenCase("ST26", "what was not announced is still to be", async ({ store, reopen }) => {
+    for (const revision of [0, 1, 2]) await store.commit(commitOf(A, revision, { announces: turn("t") }));
+    await store.announced(A, 2);
+    const again = await reopen();
+    assert.deepEqual((await loaded(again, A)).unannounced, [
+      { revision: 1, turnId: "t" },
+      { revision: 3, turnId: "t" },
+    ]);
   }),
   {
     rule: "ST27",

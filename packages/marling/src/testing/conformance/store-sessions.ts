@@ -6,16 +6,22 @@ import type { SessionFilter, Store } from "../../store/contract.ts";
 import {
   A,
   B,
+  claimed,
   commitOf,
+  deliveryTo,
+  FIRST,
   head,
   id,
   inputOf,
   journalOf,
+  leaseFor,
   nodeIds,
+  parking,
   record,
   refused,
   type StoreCase,
   turn,
+  waitOf,
 } from "./store-case.ts";
 
 async function allPages(store: Store, filter: SessionFilter): Promise<readonly (readonly string[])[]> {
@@ -170,6 +176,28 @@ export const sessionCases: readonly StoreCase[] = [
       await refused(store.pending(A), "session_deleted");
       await refused(store.fork({ from: A, as: id("c") }), "session_deleted");
       await refused(store.fork({ from: B, as: A }), "session_deleted");
+    },
+  },
+  {
+    rule: "ST4",
+    title: "a deleted session has no lease, queue, wait or announcement that could be asked for",
+    run: async ({ store }) => {
+      await store.admit(inputOf(A, "waiting"));
+      const generation = await claimed(store, "one");
+      await store.waits.create(waitOf("w"));
+      await store.delete(A);
+      await refused(store.revision(A), "session_deleted");
+      await refused(store.claim(A, leaseFor("one")), "session_deleted");
+      await refused(store.admit(inputOf(A, "more"), leaseFor("one")), "session_deleted");
+      await refused(store.deliver(deliveryTo("k", generation)), "session_deleted");
+      await refused(store.withdraw(A, []), "session_deleted");
+      await refused(store.cancel({ sessionId: A, turnId: FIRST, reason: "late" }), "session_deleted");
+      await refused(store.park(parking(generation)), "session_deleted");
+      await refused(store.announced(A, 1), "session_deleted");
+      await refused(store.waits.create(waitOf("w")), "session_deleted");
+      await refused(store.waits.read(A, FIRST), "session_deleted");
+      await refused(store.waits.end(waitOf("w")), "session_deleted");
+      assert.deepEqual(await store.workable(1e12), []);
     },
   },
   {

@@ -4,27 +4,38 @@
 import assert from "node:assert/strict";
 import type { Store } from "../../store/contract.ts";
 import { admissionCases } from "./store-admission.ts";
+import { announcementCases } from "./store-announcements.ts";
+import { cancelCases } from "./store-cancel.ts";
 import type { StoreCase } from "./store-case.ts";
 import { commitCases } from "./store-commits.ts";
+import { fenceCases } from "./store-fences.ts";
 import { forkCases } from "./store-forks.ts";
 import { inboxCases } from "./store-inbox.ts";
 import { journalCases } from "./store-journal.ts";
+import { leaseCases } from "./store-leases.ts";
+import { parkingCases } from "./store-parking.ts";
+import { queueCases } from "./store-queues.ts";
 import { refusalCases } from "./store-refusals.ts";
 import { reopenCases } from "./store-reopen.ts";
 import { sessionCases } from "./store-sessions.ts";
+import { vacuumCases } from "./store-vacuum.ts";
 import { valueCases } from "./store-values.ts";
+import { waitCases } from "./store-waits.ts";
+import { withdrawCases } from "./store-withdraw.ts";
 
 /** One store for one case. */
 export interface StoreHarness {
   readonly store: Store;
   /** Closes the store and opens the same data again; missing when nothing outlives the store. */
   reopen?(): Promise<Store>;
+  /** Another store on the same data, both open at once; missing when there can be none. Closed by `close`. */
+  second?(): Promise<Store>;
   close(): Promise<void>;
 }
 
 export interface StoreConformance {
   open(): Promise<StoreHarness>;
-  /** Reasons why cases are not run, by rule or by what they need (`journal`, `reopen`). They show in the report. */
+  /** Reasons why cases are not run, by rule or by what they need (`journal`, `reopen`, `second`). They show in the report. */
   readonly skip?: Readonly<Record<string, string>>;
 }
 
@@ -46,6 +57,15 @@ const CASES: readonly StoreCase[] = [
   ...forkCases,
   ...valueCases,
   ...journalCases,
+  ...leaseCases,
+  ...fenceCases,
+  ...cancelCases,
+  ...queueCases,
+  ...withdrawCases,
+  ...waitCases,
+  ...parkingCases,
+  ...announcementCases,
+  ...vacuumCases,
   ...reopenCases,
 ];
 
@@ -71,7 +91,13 @@ async function runCase({ needs, run }: StoreCase, open: StoreConformance["open"]
       assert.ok(store.journal, "a store without a journal skips `journal` with a reason");
     if (needs === "reopen")
       assert.ok(harness.reopen, "a store that ends with its process skips `reopen` with a reason");
-    await run({ store, reopen: async () => (await harness.reopen?.()) ?? store });
+    if (needs === "second")
+      assert.ok(harness.second, "a store whose data no other can open skips `second` with a reason");
+    await run({
+      store,
+      reopen: async () => (await harness.reopen?.()) ?? store,
+      second: async () => (await harness.second?.()) ?? store,
+    });
   } finally {
     await harness.close();
   }

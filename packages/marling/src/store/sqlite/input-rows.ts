@@ -1,0 +1,227 @@
+// Inputs as rows: in the inbox while they are pending, among the withdrawn when nobody shall take them, and in the commit
+// that settled them from then on. Finds them by sequence, key and turn id, wherever they are.
+
+import type { InputId, SessionId, TurnId } from "../../model/ids.ts";
+import type { InboxRow } from "../contract.ts";
+import { findSettling, lastCommit, readSettled } from "./commit-rows.ts";
+import type { Connection } from "./connection.ts";
+import type { SqlRow } from "./driver.ts";
+import {
+  decodeState,
+  derivedTurnId,
+  derivedTurnPrefix,
+  encodeState,
+  type InputState,
+  inboxRow,
+  namesOf,
+} from "./input-codec.ts";
+import { findName, type Place, putName } from "./name-rows.ts";
+import type { SessionKey } from "./session-rows.ts";
+import { shortenText } from "./session-text.ts";
+import { lastWithdrawn, readWithdrawn } from "./withdrawn-rows.ts";
+
+/** A pending input with everything that is kept of it. */
+export interface PendingInput {
+  readonly row: InboxRow;
+  readonly state: InputState;
+}
+
+/** Sequences have 32 bits of a row's key. */
+const LARGEST = 4294967295;
+const COLUMNS = "at & 4294967295 AS n, names, submitted, input, progress, plan, state";
+const OF_SESSION = "at BETWEEN ?1 << 32 AND ?1 << 32 | 4294967295";
+
+/** How many inputs a session has taken. */
+export function countInputs(db: Connection, session: SessionKey): number {
+  const sql = `SELECT at & 4294967295 AS n FROM inbox WHERE ${OF_SESSION} ORDER BY at DESC LIMIT 1`;
+  const row = db.get(sql, session.no);
+  const pending = row === undefined ? 0 : db.integer(row, "n");
+  const counted = lastCommit(db, session)?.manifest.inputs ?? 0;
+  return Math.max(pending, counted, lastWithdrawn(db, session.no));
+}
+
+/** The pending inputs of a session, in order. */
+export function readPending(db: Connection, session: SessionKey): readonly PendingInput[] {
+  return db
+    .all(`SELECT ${COLUMNS} FROM inbox WHERE ${OF_SESSION} ORDER BY at`, session.no)
+    .map((row) => decodePending(db, session, row));
+}
+
+/** Those of them that have a state. Does not look at the others. */
+export function readSteered(db: Connection, session: SessionKey): readonly PendingInput[] {
+  const from = "FROM inbox INDEXED BY inbox_states WHERE state IS NOT NULL";
+  return db
+    .all(`SELECT ${COLUMNS} ${from} AND ${OF_SESSION} ORDER BY at`, session.no)
+    .map((row) => decodePending(db, session, row));
+}
+
+/** The pending input that comes first: its sequence and its state. */
+export function readFirst(
+  db: Connection,
+  session: SessionKey,
+): { readonly sequence: number; readonly state: InputState } | undefined {
+  const sql = `SELECT at & 4294967295 AS n, state FROM inbox WHERE ${OF_SESSION} ORDER BY at LIMIT 1`;
+  const row = db.get(sql, session.no);
+  if (row === undefined) return undefined;
+  return { sequence: db.integer(row, "n"), state: stateOf(db, session, row) };
+}
+
+/** The turn ids of the pending inputs of a session. */
+export function readTurns(db: Connection, session: SessionKey): readonly TurnId[] {
+  return db
+    .all(`SELECT at & 4294967295 AS n, names FROM inbox WHERE ${OF_SESSION}`, session.no)
+    .map((row) => {
+      const sequence = db.integer(row, "n");
+      const names = row.names === null ? {} : db.json(row, "names", session.id);
+      return inboxRow(session.id, sequence, { names, submitted: null, input: null }).turnId;
+    });
+}
+
+/** A pending input by its id. */
+export function readInput(db: Connection, session: SessionKey, inputId: InputId): PendingInput | undefined {
+  const sequence = sequenceOf(session.id, inputId);
+  return sequence === undefined ? undefined : readAt(db, session, sequence);
+}
+
+export function insertInput(db: Connection, session: SessionKey, row: InboxRow): void {
+  const names = namesOf(row);
+  const submitted = shortenText(JSON.stringify(row.submitted), session.id);
+  const accepted = shortenText(JSON.stringify(row.input), session.id);
+  db.run(
+    "INSERT INTO inbox (at, names, submitted, input, plan, state) VALUES (? << 32 | ?, ?, ?, ?, ?, ?)",
+    session.no,
+    row.sequence,
+    Object.keys(names).length === 0 ? null : shortenText(JSON.stringify(names), session.id),
+    submitted,
+    accepted === submitted ? null : accepted,
+    row.plan === undefined ? null : JSON.stringify(row.plan),
+    stateText(session, row.deliver === undefined ? {} : { deliver: row.deliver }),
+  );
+  nameInput(db, row, { no: session.no, place: { kind: "inbox", sequence: row.sequence } });
+}
+
+export function deleteInput(db: Connection, no: number, sequence: number): void {
+  db.run("DELETE FROM inbox WHERE at = ? << 32 | ?", no, sequence);
+}
+
+/** Replaces the state of a pending input. */
+export function writeState(
+  db: Connection,
+  session: SessionKey,
+  { sequence, state }: { readonly sequence: number; readonly state: InputState },
+): void {
+  const sql = "UPDATE inbox SET state = ? WHERE at = ? << 32 | ?";
+  db.run(sql, stateText(session, state), session.no, sequence);
+}
+
+/** Makes an input known by its key, and by its turn id where that does not say the sequence. */
+export function nameInput(
+  db: Connection,
+  row: InboxRow,
+  { no, place }: { readonly no: number; readonly place: Place },
+): void {
+  const { key, turnId } = namesOf(row);
+  if (key !== undefined) putName(db, no, { kind: "key", name: key, place });
+  if (turnId !== undefined) putName(db, no, { kind: "turn", name: turnId, place });
+}
+
+/** The input with a key, wherever it is. */
+export function inputByKey(db: Connection, session: SessionKey, key: string): InboxRow | undefined {
+  const place = findName(db, session.no, { kind: "key", name: key });
+  return inputsAt(db, session, place).find((row) => row.key === key);
+}
+
+/** The input with a turn id, wherever it is. */
+export function inputByTurn(db: Connection, session: SessionKey, turnId: string): InboxRow | undefined {
+  const place = findName(db, session.no, { kind: "turn", name: turnId });
+  const sequence = place === undefined ? numberBehind(derivedTurnPrefix(session.id), turnId) : undefined;
+  const found = sequence === undefined ? place : placeOf(db, session, sequence);
+  return inputsAt(db, session, found).find((row) => row.turnId === turnId);
+}
+
+/** An input by its sequence, wherever it is. */
+export function inputBySequence(db: Connection, session: SessionKey, sequence: number): InboxRow | undefined {
+  return inputsAt(db, session, placeOf(db, session, sequence)).find((row) => row.sequence === sequence);
+}
+
+/** An input by its id, wherever it is. */
+export function inputById(db: Connection, session: SessionKey, inputId: InputId): InboxRow | undefined {
+  const sequence = sequenceOf(session.id, inputId);
+  return sequence === undefined ? undefined : inputBySequence(db, session, sequence);
+}
+
+/** Where the input with a turn id is. Turn ids that were given have a name; those that were derived say their sequence. */
+export function findTurn(db: Connection, session: SessionKey, turnId: string): Place | undefined {
+  const named = findName(db, session.no, { kind: "turn", name: turnId });
+  if (named !== undefined) return named;
+  const sequence = numberBehind(derivedTurnPrefix(session.id), turnId);
+  const place = sequence === undefined ? undefined : placeOf(db, session, sequence);
+  return inputsAt(db, session, place).some((row) => row.turnId === turnId) ? place : undefined;
+}
+
+/** The turn id of an input that came without one; never one that was given to an earlier turn. */
+export function freeTurnId(db: Connection, session: SessionKey, sequence: number): TurnId {
+  const derived = derivedTurnId(session.id, sequence);
+  let name: string = derived;
+  for (let number = 2; findName(db, session.no, { kind: "turn", name }) !== undefined; number += 1) {
+    name = `${derived}.${number}`;
+  }
+  return name as TurnId; // made here
+}
+
+function placeOf(db: Connection, session: SessionKey, sequence: number): Place | undefined {
+  const isPending = db.get("SELECT 1 FROM inbox WHERE at = ? << 32 | ?", session.no, sequence) !== undefined;
+  if (isPending || readWithdrawn(db, session, sequence) !== undefined) return { kind: "inbox", sequence };
+  const joined = findName(db, session.no, { kind: "joined", name: String(sequence) });
+  if (joined !== undefined) return joined;
+  const revision = findSettling(db, session.no, sequence);
+  return revision === undefined ? undefined : { kind: "commit", revision };
+}
+
+/** The inputs at a place: of a commit, the one that it settled and those that joined its turn. */
+function inputsAt(db: Connection, session: SessionKey, place: Place | undefined): readonly InboxRow[] {
+  if (place === undefined) return [];
+  if (place.kind === "commit") return readSettled(db, session, place.revision);
+  const { sequence } = place;
+  const row = readAt(db, session, sequence)?.row ?? readWithdrawn(db, session, sequence);
+  return row === undefined ? [] : [row];
+}
+
+function readAt(db: Connection, session: SessionKey, sequence: number): PendingInput | undefined {
+  const row = db.get(`SELECT ${COLUMNS} FROM inbox WHERE at = ? << 32 | ?`, session.no, sequence);
+  return row === undefined ? undefined : decodePending(db, session, row);
+}
+
+function decodePending(db: Connection, session: SessionKey, row: SqlRow): PendingInput {
+  const submitted = db.json(row, "submitted", session.id);
+  const state = stateOf(db, session, row);
+  const decoded = inboxRow(session.id, db.integer(row, "n"), {
+    names: row.names === null ? {} : db.json(row, "names", session.id),
+    submitted,
+    input: row.input === null ? submitted : db.json(row, "input", session.id),
+    ...(row.progress === null ? {} : { progress: db.json(row, "progress", session.id) }),
+    ...(row.plan === null ? {} : { plan: db.json(row, "plan") }),
+    state,
+  });
+  return { row: decoded, state };
+}
+
+function stateOf(db: Connection, session: SessionKey, row: SqlRow): InputState {
+  return row.state === null ? {} : decodeState(db.json(row, "state", session.id));
+}
+
+function stateText(session: SessionKey, state: InputState): string | null {
+  const text = encodeState(state);
+  return text === undefined ? null : shortenText(text, session.id);
+}
+
+function sequenceOf(session: SessionId, inputId: InputId): number | undefined {
+  return numberBehind(`${session}:input:`, inputId);
+}
+
+/** The number that a text consists of behind a prefix. */
+function numberBehind(prefix: string, text: string): number | undefined {
+  const digits = text.startsWith(prefix) ? text.slice(prefix.length) : "";
+  const number = /^[1-9][0-9]{0,9}$/.test(digits) ? Number(digits) : 0;
+  return number > 0 && number <= LARGEST ? number : undefined;
+}

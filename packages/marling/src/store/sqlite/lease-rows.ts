@@ -1,0 +1,148 @@
+// Who may write to a session.
+//   LR1  a lease without a row was never claimed; one without an incarnation is free.
+//   LR2  generations of a session grow by one with every new holder and never go back.
+//   LR3  rows are read and written in the transaction of the write that they guard.
+
+import { MarlingError } from "../../base/errors.ts";
+import type { Claim, Lease, LeaseRequest } from "../contract.ts";
+import { lastCommit } from "./commit-rows.ts";
+import type { Connection } from "./connection.ts";
+import { countInputs } from "./input-rows.ts";
+import type { SessionKey } from "./session-rows.ts";
+
+/** The store that asks, and what it can prove of others. */
+export interface LeaseContext {
+  readonly instance: string;
+  readonly isDead: (instance: string) => boolean;
+}
+
+interface Holder {
+  readonly owner: string;
+  readonly incarnation: string;
+  readonly instance: string;
+  readonly expiresAt: number;
+}
+
+interface LeaseRow {
+  readonly generation: number;
+  readonly holder: Holder | undefined;
+}
+
+/** Gives the lease of a session to whoever asks, unless somebody else has it who may be alive. */
+export function claimLease(
+  db: Connection,
+  session: SessionKey,
+  { request, context }: { readonly request: LeaseRequest; readonly context: LeaseContext },
+): Claim {
+  const { generation, holder } = readLease(db, session);
+  const isMine = holder?.incarnation === request.incarnation;
+  if (holder !== undefined && !isMine && !isOver(holder, request.now, context.isDead))
+    return { kind: "held", owner: holder.owner, expiresAt: holder.expiresAt };
+  const next = isMine ? generation : generation + 1;
+  putLease(db, session, { generation: next, holder: { ...request, instance: context.instance } });
+  return {
+    kind: "claimed",
+    generation: next,
+    isTakeover: holder !== undefined && !isMine,
+    revision: lastCommit(db, session)?.revision ?? 0,
+    inputs: countInputs(db, session),
+  };
+}
+
+/** Throws `lease_lost` for a generation that is not the holder's, and without one `lease_held` while there is a holder. */
+export function checkLease(db: Connection, session: SessionKey, generation: number | undefined): void {
+  const lease = readLease(db, session);
+  if (generation === undefined) {
+    if (lease.holder !== undefined) throw leaseHeld(session, lease.holder);
+    return;
+  }
+  if (lease.holder === undefined || lease.generation !== generation)
+    throw leaseLost(session, generation, lease);
+}
+
+/** Extends a lease that is still that of whoever asks; `false` when it is not. */
+export function renewLease(
+  db: Connection,
+  session: SessionKey,
+  { generation, incarnation, expiresAt }: Pick<Lease, "generation"> & LeaseRequest,
+): boolean {
+  const sql = "UPDATE leases SET expires_at = ? WHERE session = ? AND generation = ? AND incarnation = ?";
+  return db.run(sql, expiresAt, session.no, generation, incarnation) > 0;
+}
+
+/** Frees a lease of this generation; leaves any other alone. */
+export function releaseLease(db: Connection, session: SessionKey, generation: number): void {
+  db.run(
+    "UPDATE leases SET owner = NULL, incarnation = NULL, instance = NULL, expires_at = NULL WHERE session = ? AND generation = ?",
+    session.no,
+    generation,
+  );
+}
+
+/** Whether somebody has the lease, alive or not. */
+export function hasHolder(db: Connection, session: SessionKey): boolean {
+  return readLease(db, session).holder !== undefined;
+}
+
+/** Whether the lease could be had by anybody: it is free, expired, or its holder is proved dead. */
+export function isLeaseOpen(
+  db: Connection,
+  session: SessionKey,
+  { now, isDead }: { readonly now: number; readonly isDead: LeaseContext["isDead"] },
+): boolean {
+  const { holder } = readLease(db, session);
+  return holder === undefined || isOver(holder, now, isDead);
+}
+
+function isOver(holder: Holder, now: number, isDead: LeaseContext["isDead"]): boolean {
+  return holder.expiresAt <= now || isDead(holder.instance);
+}
+
+function readLease(db: Connection, session: SessionKey): LeaseRow {
+  const sql = "SELECT generation, owner, incarnation, instance, expires_at FROM leases WHERE session = ?";
+  const row = db.get(sql, session.no);
+  if (row === undefined) return { generation: 0, holder: undefined };
+  const generation = db.integer(row, "generation");
+  if (row.incarnation === null) return { generation, holder: undefined };
+  const holder = {
+    owner: db.text(row, "owner"),
+    incarnation: db.text(row, "incarnation"),
+    instance: db.text(row, "instance"),
+    expiresAt: db.integer(row, "expires_at"),
+  };
+  return { generation, holder };
+}
+
+function putLease(
+  db: Connection,
+  session: SessionKey,
+  { generation, holder }: { readonly generation: number; readonly holder: Holder },
+): void {
+  db.run(
+    "INSERT OR REPLACE INTO leases (session, generation, owner, incarnation, instance, expires_at) VALUES (?, ?, ?, ?, ?, ?)",
+    session.no,
+    generation,
+    holder.owner,
+    holder.incarnation,
+    holder.instance,
+    holder.expiresAt,
+  );
+}
+
+function leaseLost({ id }: SessionKey, generation: number, lease: LeaseRow): MarlingError {
+  const found =
+    lease.holder === undefined ? "none" : `generation ${lease.generation} of ${lease.holder.owner}`;
+  return new MarlingError(
+    "lease_lost",
+    `session ${id}: expected the lease to be of generation ${generation}, found ${found}`,
+    { details: { sessionId: id, expected: generation, found: lease.generation } },
+  );
+}
+
+function leaseHeld({ id }: SessionKey, { owner, expiresAt }: Holder): MarlingError {
+  return new MarlingError(
+    "lease_held",
+    `session ${id}: expected a lease that nobody has, found it with ${owner}`,
+    { details: { sessionId: id, owner, expiresAt } },
+  );
+}

@@ -1,0 +1,110 @@
+// A database that is open, with what is remembered of its rows, and the ways to use it.
+//   OS1  what is remembered is void as soon as another store has written: whether one has is asked in every transaction.
+//   OS2  a file that another store has brought to a version this code does not know is not used any longer.
+//   OS3  what finds the file locked by others waits for it without blocking the process, and not for ever.
+
+import { MarlingError } from "../../base/errors.ts";
+import type { CommitParts } from "./commit-session.ts";
+import type { Connection } from "./connection.ts";
+import { HeadImages } from "./head-images.ts";
+import { JournalRows } from "./journal-rows.ts";
+import type { LeaseContext } from "./lease-rows.ts";
+import { type OpenDatabase, versionOf } from "./open-database.ts";
+import { isBusy, sqliteFault } from "./sqlite-fault.ts";
+import { whenFree } from "./when-free.ts";
+import { WriteQueue } from "./write-queue.ts";
+
+/** What reads and writes work on. */
+export interface StoreParts extends CommitParts {
+  readonly db: Connection;
+  readonly leases: LeaseContext;
+  /** Drops what is remembered of rows, after some were changed by others than the parts that remember. */
+  forget(): void;
+}
+
+export class OpenStore {
+  readonly #database: OpenDatabase;
+  readonly #parts: StoreParts;
+  readonly #queue: WriteQueue;
+  readonly #busyLimitMs: number;
+  /** As the newest transaction found it. */
+  #dataVersion: number | undefined;
+  #isClosed = false;
+
+  constructor(database: OpenDatabase, { busyLimitMs }: { readonly busyLimitMs: number }) {
+    const { db, liveness } = database;
+    const images = new HeadImages(db);
+    const journal = new JournalRows(db);
+    const forget = (): void => {
+      images.reset();
+      journal.reset();
+    };
+    this.#database = database;
+    this.#busyLimitMs = busyLimitMs;
+    this.#parts = { db, images, journal, leases: liveness, forget };
+    this.#queue = new WriteQueue(db, { busyLimitMs, onBegun: () => this.#refresh(), onUndone: forget });
+  }
+
+  /** Reads from one state of the store. */
+  async read<T>(read: (parts: StoreParts) => T): Promise<T> {
+    const { db } = this.#parts;
+    const snapshot = (): T => {
+      if (this.#isClosed) throw closedStore(db.path); // meanwhile, while it waited
+      return db.snapshot(() => {
+        this.#refresh();
+        return read(this.#parts);
+      });
+    };
+    try {
+      return await whenFree(snapshot, this.#busyLimitMs);
+    } catch (thrown) {
+      throw sqliteFault(thrown, db.path);
+    }
+  }
+
+  write<T>(write: (parts: StoreParts) => T): Promise<T> {
+    return this.#queue.write(() => write(this.#parts));
+  }
+
+  /** Gives pages that hold nothing back to the system; returns how many bytes. None when others are busy, or it is closed. */
+  async shrink(): Promise<number> {
+    try {
+      return await whenFree(() => (this.#isClosed ? 0 : vacuum(this.#parts.db)), this.#busyLimitMs);
+    } catch (thrown) {
+      if (isBusy(thrown)) return 0;
+      throw sqliteFault(thrown, this.#parts.db.path);
+    }
+  }
+
+  /** Finishes what was asked for, writes the log back into the file and lets the file go. */
+  async close(): Promise<void> {
+    await this.#queue.idle();
+    this.#isClosed = true;
+    try {
+      this.#database.close();
+    } catch (thrown) {
+      throw sqliteFault(thrown, this.#parts.db.path);
+    }
+  }
+
+  /** Inside a transaction, so that what is found holds until its end. */
+  #refresh(): void {
+    const { db } = this.#parts;
+    const version = db.dataVersion();
+    if (version === this.#dataVersion) return;
+    this.#parts.forget();
+    versionOf(db);
+    this.#dataVersion = version;
+  }
+}
+
+export function closedStore(path: string): MarlingError {
+  return new MarlingError("runtime_closed", `store ${path}: expected an open store, found a closed one`);
+}
+
+function vacuum(db: Connection): number {
+  const before = db.size();
+  if (db.freePages() > 0) db.exec(`VACUUM ${db.schema}`);
+  db.checkpoint();
+  return Math.max(0, before - db.size()); // others may have added to it meanwhile
+}
