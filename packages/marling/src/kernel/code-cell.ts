@@ -1,5 +1,5 @@
 // A cell of code that the protocol asks for, run by the session's executor. A failed cell is an outcome: the protocol
-// sees its error and decides.
+// sees its error and decides. A cell that an earlier run ran is shown again, with its calls.
 
 import { MarlingError } from "../base/errors.ts";
 import type { Json } from "../model/json.ts";
@@ -13,15 +13,34 @@ import { reportIssues } from "./lifecycle.ts";
 import { nestedCalls } from "./nested-calls.ts";
 import { slotFailure } from "./slot-call.ts";
 import { issueOfThrown } from "./turn-fault.ts";
-import type { TurnRun } from "./turn-run.ts";
+import { performEffect, type TurnRun } from "./turn-run.ts";
 
 type CodeEffect = Extract<TurnEffect, { kind: "code_cell" }>;
+
+/** A cell as it is recorded. Plain JSON. */
+interface RecordedCell {
+  readonly result: CodeResult;
+  readonly durationMs: number;
+}
 
 export async function performCode(
   turn: TurnRun,
   effect: CodeEffect,
   records: readonly TurnRecord[],
 ): Promise<CodeResult> {
+  const { key, kind } = effect;
+  const replayed = (recorded: RecordedCell): void => showAgain(turn, effect, recorded);
+  const { result } = await performEffect<RecordedCell>(turn, { key, kind, replayed }, (scope) =>
+    runCell(scope, effect, records),
+  );
+  return result;
+}
+
+async function runCell(
+  turn: TurnRun,
+  effect: CodeEffect,
+  records: readonly TurnRecord[],
+): Promise<RecordedCell> {
   const { clock } = turn.session.parts;
   const { language, code } = effect;
   const calls: CompletedCall[] = [];
@@ -30,16 +49,30 @@ export async function performCode(
   turn.emit({ kind: "code_started", language, code });
   const { observations, error, terminalFinish } = await run(turn, effect, context);
   const output = observations.join("\n");
+  const durationMs = Math.round(clock.monotonic() - startedAt);
   const failed = error === undefined ? {} : { error };
-  turn.emit({
-    kind: "code_finished",
-    language,
-    output,
-    ...failed,
-    durationMs: Math.round(clock.monotonic() - startedAt),
-  });
+  turn.emit({ kind: "code_finished", language, output, ...failed, durationMs });
   const finish = terminalFinish === undefined ? {} : { finish: terminalFinish };
-  return { output, ...failed, calls: [...calls], ...finish };
+  return { result: { output, ...failed, calls: [...calls], ...finish }, durationMs };
+}
+
+function showAgain(turn: TurnRun, effect: CodeEffect, { result, durationMs }: RecordedCell): void {
+  const { language, code } = effect;
+  const { output, error, calls } = result;
+  const parentCallId = cellCallId(turn, effect);
+  turn.emit({ kind: "code_started", language, code });
+  for (const { modelReturn: _shown, ...record } of calls) {
+    const { callId, name, args } = record;
+    turn.emit({ kind: "tool_started", callId, name, args, parentCallId });
+    turn.emit({ kind: "tool_finished", record, parentCallId });
+  }
+  const failed = error === undefined ? {} : { error };
+  turn.emit({ kind: "code_finished", language, output, ...failed, durationMs });
+}
+
+/** What the calls of a cell have as their parent. */
+function cellCallId({ turnId }: TurnRun, { key }: CodeEffect): string {
+  return `${turnId}.${key}`;
 }
 
 /** Runs the cell. A cancelled one has the grace of a tool call to answer; then it is left to itself. */
@@ -100,7 +133,7 @@ export function codeExecutionContext(
 ): CodeExecutionContext {
   const { session } = turn;
   const { effect, records, calls } = cell;
-  const parentCallId = `${turn.turnId}.${effect.key}`;
+  const parentCallId = cellCallId(turn, effect);
   const { graph } = session.state;
   let asked = 0;
   let projection: readonly Json[] | undefined;
@@ -130,7 +163,8 @@ export function codeExecutionContext(
     callTools: async (wanted: Parameters<CodeExecutionContext["callTools"]>[0]) => {
       const list = nestedCalls(wanted, { parentCallId, from: asked });
       asked += list.length;
-      const done = await dispatchCalls(turn, list, { path: "code", round: effect.round, parentCallId });
+      const options = { path: "code", round: effect.round, parentCallId, canPark: false } as const;
+      const done = await dispatchCalls(turn, list, options);
       calls.push(...done);
       return done;
     },

@@ -2,8 +2,10 @@
 //   EV1  a watcher that comes late gets the newest events that are kept, then everything that follows.
 //   EV2  nobody has to watch: what is kept is bounded.
 //   EV3  a slow watcher costs at most the text it has not read: adjacent deltas are joined while it lags.
+//   EV4  those who observe the session are told every run of the turn from its beginning, watchers only what is new.
 
 import type { TurnEvent } from "../model/turn.ts";
+import type { ObservationLog } from "./observation-log.ts";
 
 const KEPT = 2_048;
 const JOIN_BEYOND = 1_024;
@@ -13,14 +15,28 @@ interface Watcher {
   wake: (() => void) | undefined;
 }
 
+/** Where the turn's session is observed. */
+interface Observed {
+  readonly turnId: string;
+  readonly log: Pick<ObservationLog, "event" | "ended">;
+}
+
 export class TurnEvents {
+  readonly #observed: Observed | undefined;
   readonly #kept: TurnEvent[] = [];
   #dropped = 0;
   readonly #watchers = new Set<Watcher>();
   #isClosed = false;
 
-  emit(event: TurnEvent): void {
+  constructor(observed?: Observed) {
+    this.#observed = observed;
+  }
+
+  /** Tells an event; `isNew` is false when watchers saw it in an earlier run of the turn. */
+  emit(event: TurnEvent, isNew = true): void {
     if (this.#isClosed) return;
+    this.#observed?.log.event(this.#observed.turnId, event);
+    if (!isNew) return;
     this.#kept.push(event);
     if (this.#kept.length >= 2 * KEPT) this.#dropped += this.#kept.splice(0, KEPT).length;
     for (const watcher of this.#watchers) {
@@ -36,6 +52,7 @@ export class TurnEvents {
 
   close(): void {
     this.#isClosed = true;
+    this.#observed?.log.ended(this.#observed.turnId);
     for (const watcher of this.#watchers) watcher.wake?.();
   }
 

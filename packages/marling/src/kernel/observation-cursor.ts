@@ -1,0 +1,46 @@
+import { sha256 } from "../base/digest.ts";
+import { MarlingError } from "../base/errors.ts";
+
+/** A place in the log of one session. */
+export interface ObservationCursor {
+  /** Which opening of the session the log is of. */
+  readonly opening: string;
+  /** The number of the entry that comes next. */
+  readonly next: number;
+  /** The newest revision that the observer has been told of. */
+  readonly revision: number;
+}
+
+/** Writes cursors for one session and reads those it wrote, in this process or another. */
+export class CursorCodec {
+  readonly #sessionId: string;
+  readonly #mark: string;
+
+  constructor(sessionId: string) {
+    this.#sessionId = sessionId;
+    this.#mark = sha256(sessionId).slice(0, 8);
+  }
+
+  encode({ opening, next, revision }: ObservationCursor): string {
+    return `${this.#mark}.${opening}.${next}.${revision}`;
+  }
+
+  /** Throws `invalid_input` for anything that is not a cursor of this session. */
+  decode(raw: unknown): ObservationCursor {
+    const [, mark, opening = "", next, revision] = CURSOR.exec(typeof raw === "string" ? raw : "") ?? [];
+    if (mark === undefined) throw this.refusal("a cursor that observe() gave", describe(raw));
+    if (mark !== this.#mark) throw this.refusal("a cursor of this session", "one of another session");
+    return { opening, next: Number(next), revision: Number(revision) };
+  }
+
+  refusal(expected: string, found: string): MarlingError {
+    const message = `session ${this.#sessionId}: cursor: expected ${expected}, found ${found}`;
+    return new MarlingError("invalid_input", message, { details: { sessionId: this.#sessionId } });
+  }
+}
+
+function describe(raw: unknown): string {
+  return typeof raw === "string" ? JSON.stringify(raw.slice(0, 80)) : typeof raw;
+}
+
+const CURSOR = /^([0-9a-f]{8})\.([\w-]{1,64})\.(\d{1,15})\.(\d{1,15})$/;

@@ -1,0 +1,293 @@
+// What happened lately in an open session, kept once for everybody who observes it. Live only: it is no history.
+//   OB1  at most so many entries are kept, and none that is too old; age is looked at when something is added or read.
+//   OB2  an entry is kept once: an observer is a place in the log, holds no entries, and slows nobody down.
+//   OB3  an observer is told every entry behind its place in order, or a gap with the view of now: nothing goes missing
+//        silently.
+//   OB4  behind a gap come the events of the turn in flight since its last commit, as far as they are kept. Without a
+//        cursor an observer starts with the same, and with a gap only when some of them are gone.
+//   OB5  nobody is told of a commit that the view it has contains; a cursor carries the revision its observer has.
+//   OB6  a cursor of another opening of the session gives a gap; one that is malformed, of another session or ahead of
+//        the log is `invalid_input`.
+//   OB7  when another process has moved the session on, whoever does not know of it is told of a gap.
+//   OB8  aborting ends an observation at once; closing ends it when everything kept has been told. Neither is an error.
+
+import { randomBytes } from "node:crypto";
+import type { Clock } from "../base/clock.ts";
+import { type Deferred, deferred } from "../base/deferred.ts";
+import type { TurnEvent } from "../model/turn.ts";
+import type { HistoryNode, SessionView } from "../session/view.ts";
+import type { GapReason, ObserveOptions, SessionObservation } from "./observation.ts";
+import { CursorCodec } from "./observation-cursor.ts";
+
+export interface ObservationLogOptions {
+  readonly sessionId: string;
+  readonly clock: Clock;
+  /** The newest committed revision. */
+  revision(): number;
+  /** The settled state; its history is shared, so that handing it out is cheap. */
+  view(): SessionView;
+  readonly limits?: ObservationLimits;
+}
+
+export interface ObservationLimits {
+  readonly events: number;
+  readonly ageMs: number;
+}
+
+const DEFAULT_LIMITS: ObservationLimits = { events: 2_048, ageMs: 120_000 };
+
+/** A commit as observers are told of it. `turnId` is set when the turn itself committed. */
+export interface ObservedCommit {
+  readonly revision: number;
+  readonly nodes: readonly HistoryNode[];
+  readonly turnId?: string | undefined;
+}
+
+type Entry = {
+  readonly at: number;
+  readonly revision: number;
+  /** What observers are given, made when the first one comes by. */
+  shared: SessionObservation | undefined;
+} & (
+  | { readonly kind: "event"; readonly turnId: string; readonly event: TurnEvent }
+  | {
+      readonly kind: "committed";
+      readonly turnId: string | undefined;
+      readonly nodes: readonly HistoryNode[];
+    }
+  /** The session is at a revision that nobody here committed. */
+  | { readonly kind: "moved" }
+);
+
+type ToldEntry = Exclude<Entry, { readonly kind: "moved" }>;
+
+/** How far an observer is. */
+interface Place {
+  next: number;
+  /** The newest revision it knows. */
+  revision: number;
+  /** Set when it has to be told of a gap before anything else. */
+  gap: GapReason | undefined;
+}
+
+/** A log as observers reach it. */
+interface Reading {
+  /** What is told next to an observer at this place, which moves; nothing when there is nothing yet. */
+  take(place: Place): SessionObservation | undefined;
+  /** Whether nothing will be added any more. */
+  isClosed(): boolean;
+  /** Resolves when there may be something to take or to end for. One promise for all who wait. */
+  grown(): Promise<void>;
+  /** Lets all who wait look again. */
+  wake(): void;
+}
+
+export class ObservationLog {
+  readonly #options: ObservationLogOptions;
+  readonly #limits: ObservationLimits;
+  readonly #cursors: CursorCodec;
+  readonly #opening = randomBytes(12).toString("base64url");
+  /** The entry with a number is at its remainder by the limit. */
+  readonly #ring: (Entry | undefined)[] = [];
+  #oldest = 0;
+  #next = 0;
+  /** The turn that runs, and its first entry that no commit has settled. */
+  #inFlight: { readonly turnId: string; readonly from: number } | undefined;
+  #grown: Deferred<void> | undefined;
+  #isClosed = false;
+  readonly #reading: Reading = {
+    take: (place) => this.#take(place),
+    isClosed: () => this.#isClosed,
+    grown: () => this.#awaitGrowth(),
+    wake: () => this.#wake(),
+  };
+
+  constructor(options: ObservationLogOptions) {
+    this.#options = options;
+    this.#limits = options.limits ?? DEFAULT_LIMITS;
+    this.#cursors = new CursorCodec(options.sessionId);
+  }
+
+  event(turnId: string, event: TurnEvent): void {
+    if (this.#inFlight?.turnId !== turnId || event.kind === "turn_started")
+      this.#inFlight = { turnId, from: this.#next };
+    const at = this.#options.clock.monotonic();
+    this.#add({ kind: "event", at, revision: this.#options.revision(), turnId, event, shared: undefined });
+  }
+
+  /** To be called in the tick in which the session moves to the revision. */
+  committed({ revision, nodes, turnId }: ObservedCommit): void {
+    const at = this.#options.clock.monotonic();
+    this.#add({ kind: "committed", at, revision, turnId, nodes, shared: undefined });
+    if (turnId !== undefined && turnId === this.#inFlight?.turnId)
+      this.#inFlight = { turnId, from: this.#next };
+  }
+
+  /** The session took over what another process committed. A turn that goes on here begins again. */
+  moved(): void {
+    const at = this.#options.clock.monotonic();
+    this.#inFlight = undefined;
+    this.#add({ kind: "moved", at, revision: this.#options.revision(), shared: undefined });
+  }
+
+  /** The turn is over: nothing of it is in flight. One that only sleeps is not over. */
+  ended(turnId: string): void {
+    if (this.#inFlight?.turnId === turnId) this.#inFlight = undefined;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#wake();
+  }
+
+  /** What happens from now on, or behind a cursor. A cursor that is refused is thrown when iterating begins. */
+  observe({ cursor, signal }: ObserveOptions = {}): AsyncIterable<SessionObservation> {
+    const now = cursor === undefined ? this.#placeOfNow() : undefined;
+    const start = (): Place => (now === undefined ? this.#placeOf(cursor) : { ...now });
+    return { [Symbol.asyncIterator]: () => new Observer(this.#reading, start, signal) };
+  }
+
+  #take(place: Place): SessionObservation | undefined {
+    this.#letGoOld(this.#options.clock.monotonic());
+    if (place.gap === undefined && place.next < this.#oldest) place.gap = "too_slow";
+    if (place.gap !== undefined) return this.#gap(place, place.gap);
+    while (place.next < this.#next) {
+      const entry = this.#ring[place.next % this.#limits.events] as Entry;
+      place.next += 1;
+      if (entry.kind !== "event" && entry.revision <= place.revision) continue;
+      if (entry.kind === "moved") return this.#gap(place, "other_process");
+      place.revision = Math.max(place.revision, entry.revision);
+      return this.#observationOf(entry, place);
+    }
+    return undefined;
+  }
+
+  #awaitGrowth(): Promise<void> {
+    this.#grown ??= deferred<void>();
+    return this.#grown.promise;
+  }
+
+  #wake(): void {
+    this.#grown?.resolve();
+    this.#grown = undefined;
+  }
+
+  #add(entry: Entry): void {
+    if (this.#isClosed) return;
+    const { events } = this.#limits;
+    this.#letGoOld(entry.at);
+    if (this.#next - this.#oldest === events) this.#oldest += 1;
+    this.#ring[this.#next % events] = entry;
+    this.#next += 1;
+    this.#wake();
+  }
+
+  #letGoOld(now: number): void {
+    const { events, ageMs } = this.#limits;
+    for (; this.#oldest < this.#next; this.#oldest += 1) {
+      const slot = this.#oldest % events;
+      if (now - (this.#ring[slot] as Entry).at <= ageMs) return;
+      this.#ring[slot] = undefined;
+    }
+  }
+
+  #placeOfNow(): Place {
+    this.#letGoOld(this.#options.clock.monotonic());
+    const next = this.#inFlight?.from ?? this.#next;
+    return { next, revision: this.#options.revision(), gap: next < this.#oldest ? "too_old" : undefined };
+  }
+
+  #placeOf(cursor: unknown): Place {
+    const { opening, next, revision } = this.#cursors.decode(cursor);
+    if (opening !== this.#opening) return { next: 0, revision: 0, gap: "other_process" };
+    if (next > this.#next)
+      throw this.#cursors.refusal("a cursor that observe() gave", "one ahead of the log");
+    this.#letGoOld(this.#options.clock.monotonic());
+    return { next, revision, gap: next < this.#oldest ? "too_old" : undefined };
+  }
+
+  #gap(place: Place, reason: GapReason): SessionObservation {
+    const view = this.#options.view();
+    const { turnId, from } = this.#inFlight ?? { turnId: undefined, from: this.#next };
+    place.next = Math.max(from, this.#oldest);
+    place.revision = view.revision;
+    place.gap = undefined;
+    const inFlight = turnId === undefined ? {} : { inFlight: { turnId, isWhole: from >= this.#oldest } };
+    return { kind: "gap", cursor: this.#cursorOf(place), reason, view, ...inFlight };
+  }
+
+  /** The same object for everybody, but for those who know of a newer commit already and need that in their cursor. */
+  #observationOf(entry: ToldEntry, place: Place): SessionObservation {
+    if (place.revision !== entry.revision) return observationOf(entry, this.#cursorOf(place));
+    entry.shared ??= observationOf(entry, this.#cursorOf(place));
+    return entry.shared;
+  }
+
+  #cursorOf({ next, revision }: Place): string {
+    return this.#cursors.encode({ opening: this.#opening, next, revision });
+  }
+}
+
+function observationOf(entry: ToldEntry, cursor: string): SessionObservation {
+  if (entry.kind === "event") return { kind: "event", cursor, turnId: entry.turnId, event: entry.event };
+  const { revision, turnId, nodes } = entry;
+  return { kind: "committed", cursor, revision, ...(turnId === undefined ? {} : { turnId }), nodes };
+}
+
+type Observed = IteratorResult<SessionObservation, undefined>;
+
+const OVER: Observed = Object.freeze({ done: true, value: undefined });
+
+/** One observation of a log. Leaving it, even while it waits, ends it at once. */
+class Observer implements AsyncIterableIterator<SessionObservation, undefined> {
+  readonly #log: Reading;
+  readonly #start: () => Place;
+  readonly #forgetSignal: () => void;
+  #place: Place | undefined;
+  #isOver: boolean;
+
+  constructor(log: Reading, start: () => Place, signal: AbortSignal | undefined) {
+    const end = (): void => this.#end();
+    this.#log = log;
+    this.#start = start;
+    this.#isOver = signal?.aborted === true;
+    this.#forgetSignal = () => signal?.removeEventListener("abort", end);
+    signal?.addEventListener("abort", end, { once: true });
+  }
+
+  async next(): Promise<Observed> {
+    while (!this.#isOver) {
+      const value = this.#log.take(this.#begin());
+      if (value !== undefined) return { done: false, value };
+      if (this.#log.isClosed()) this.#end();
+      else await this.#log.grown();
+    }
+    return OVER;
+  }
+
+  async return(): Promise<Observed> {
+    this.#end();
+    return OVER;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  #begin(): Place {
+    try {
+      this.#place ??= this.#start();
+      return this.#place;
+    } catch (thrown) {
+      this.#end();
+      throw thrown;
+    }
+  }
+
+  #end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#forgetSignal();
+    this.#log.wake();
+  }
+}
