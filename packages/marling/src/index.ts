@@ -7,14 +7,24 @@ export type { EffectHost, EffectKind, EffectOptions, EffectRequest, TurnName } f
 export { inlineEffects } from "./effects/inline.ts";
 export type { AttachmentPolicy } from "./kernel/attachments.ts";
 export { createRuntime } from "./kernel/create-runtime.ts";
+export type { GapReason, ObserveOptions, SessionObservation } from "./kernel/observation.ts";
 export type { CommandReceipt, OperationOptions, TaskReceipt } from "./kernel/operations.ts";
+export type { PendingInput } from "./kernel/pending-inputs.ts";
 export type { PluginHandle } from "./kernel/plugin-handle.ts";
-export type { Runtime, SessionAdmin, SessionOptions } from "./kernel/runtime.ts";
+export type { RecoveryReport } from "./kernel/recovery.ts";
+export type { Runtime, SessionAdmin, SessionOptions, VacuumOptions } from "./kernel/runtime.ts";
 export type { ModelOption, RuntimeOptions } from "./kernel/runtime-options.ts";
-export type { RunResult, Session, TurnOptions, UsageReport } from "./kernel/session.ts";
+export type {
+  CancelOutcome,
+  EnqueueOptions,
+  RunResult,
+  Session,
+  TurnOptions,
+  UsageReport,
+} from "./kernel/session.ts";
 export type { SessionTools } from "./kernel/session-tools.ts";
 export type { Turn } from "./kernel/turn-handle.ts";
-export type { ResolveStatus } from "./kernel/waits.ts";
+export type { OnParked } from "./kernel/turn-queue.ts";
 export type {
   ModelMessage,
   ModelPort,

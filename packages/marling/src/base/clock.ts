@@ -8,9 +8,12 @@ export interface Clock {
   monotonic(): number;
   /** Resolves after `ms`; rejects with the signal's reason when aborted. Does not keep the process alive on its own account. */
   sleep(ms: number, options: { readonly signal: AbortSignal }): Promise<void>;
-  /** Calls `fn` once after `ms` and returns a function that cancels it. */
-  after(ms: number, fn: () => void): () => void;
+  /** Calls `fn` once after `ms` and returns a function that cancels it. In the background it keeps no process alive. */
+  after(ms: number, fn: () => void, options?: { readonly isBackground?: boolean }): () => void;
 }
+
+/** Timers of the system cannot be longer: what is due later is looked at again then. */
+const LONGEST_MS = 2_147_483_647;
 
 export const systemClock: Clock = Object.freeze({
   now: () => Date.now(),
@@ -20,8 +23,9 @@ export const systemClock: Clock = Object.freeze({
       throw signal.aborted ? signal.reason : error;
     });
   },
-  after: (ms: number, fn: () => void) => {
-    const timer = setTimeout(fn, ms);
+  after: (ms: number, fn: () => void, options: { readonly isBackground?: boolean } = {}) => {
+    const timer = setTimeout(fn, Math.min(ms, LONGEST_MS));
+    if (options.isBackground === true) timer.unref();
     return () => clearTimeout(timer);
   },
 });

@@ -1,6 +1,7 @@
 // The one seam to the world: everything nondeterministic in a turn is an effect with a deterministic key.
 
 import type { EffectKey, SessionId, TurnId } from "../model/ids.ts";
+import type { Json } from "../model/json.ts";
 
 export type EffectKind =
   | "environment"
@@ -12,9 +13,14 @@ export type EffectKind =
   | "wait"
   | "timer";
 
-export interface EffectRequest {
+export interface TurnName {
   readonly sessionId: SessionId;
   readonly turnId: TurnId;
+  /** The generation of the lease that whoever asks holds; what is written under another is refused. */
+  readonly lease?: number | undefined;
+}
+
+export interface EffectRequest extends TurnName {
   /** `<round>.<kind>.<discriminator>`, unique in the turn and the same in every run of it. */
   readonly key: EffectKey;
   readonly kind: EffectKind;
@@ -27,19 +33,26 @@ export interface EffectRequest {
  * passed on and never remembered.
  */
 export interface EffectHost {
-  run<T>(request: EffectRequest, perform: () => Promise<T>, options?: EffectOptions<T>): Promise<T>;
+  /** Whether outcomes outlive the process: then a turn can go on in another one, and may sleep in none. */
+  readonly remembers?: boolean;
+  run<T>(
+    request: EffectRequest,
+    perform: (plan: Json | undefined) => Promise<T>,
+    options?: EffectOptions<T>,
+  ): Promise<T>;
+  /** Whether the outcome of an effect is known. */
+  knows?(turn: TurnName, key: EffectKey): Promise<boolean>;
+  /** Whether outcomes of an earlier run are known that this run has not come to yet. */
+  isReplaying?(turn: TurnName): Promise<boolean>;
   /** Writes what is known of a turn and not written yet; called before code that is no effect. */
   flush?(turn: TurnName): Promise<void>;
-  /** The turn is committed: nothing of it is needed any longer. */
+  /** The turn is committed, or left alone for a while: nothing of it need be kept in memory. */
   forget?(turn: TurnName): void;
 }
 
-export interface TurnName {
-  readonly sessionId: SessionId;
-  readonly turnId: TurnId;
-}
-
 export interface EffectOptions<T> {
+  /** What an effect is to come to, such as the time that a timer is due: written before it begins, the first one kept. */
+  readonly plan?: Json;
   /**
    * The outcome of an effect that began in an earlier run and whose end is not known. With it, the beginning is written
    * before `perform` is called, and such an effect is never performed again.

@@ -5,6 +5,7 @@
 //        is never written.
 //   JE3  an effect that must not run twice leaves a mark before it begins; found without an outcome, it was cut.
 //   JE4  a fault of the machinery is passed on and not remembered.
+//   JE6  a plan is written with the mark of its effect; the first one holds in every run.
 
 import type { EffectKey } from "../model/ids.ts";
 import type { JournalRecord, JournalStore } from "../model/journal.ts";
@@ -14,21 +15,24 @@ import type { EffectHost, EffectKind, EffectOptions, EffectRequest, TurnName } f
 /** Kinds whose outcome is written in the tick it arrives. */
 const AT_ONCE: ReadonlySet<EffectKind> = new Set(["tool_attempt", "wait", "timer"]);
 
+type Perform<T> = (plan: Json | undefined) => Promise<T>;
+
 export function journalEffects(rows: JournalStore): EffectHost {
   const turns = new Map<string, Promise<TurnJournal>>();
-  const open = (request: TurnName): Promise<TurnJournal> => {
-    const name = nameOf(request);
-    const known = turns.get(name) ?? TurnJournal.open(rows, request);
+  const open = (turn: TurnName): Promise<TurnJournal> => {
+    const name = nameOf(turn);
+    const known = turns.get(name) ?? TurnJournal.open(rows, turn);
     turns.set(name, known);
+    known.catch(() => turns.delete(name)); // Whoever asked is told; the next one tries again.
     return known;
   };
   return {
-    run: async <T>(
-      request: EffectRequest,
-      perform: () => Promise<T>,
-      options?: EffectOptions<T>,
-    ): Promise<T> => (await open(request)).run(request, perform, options?.cut),
-    flush: async (turn) => (await turns.get(nameOf(turn)))?.flush(),
+    remembers: true,
+    run: async <T>(request: EffectRequest, perform: Perform<T>, options: EffectOptions<T> = {}): Promise<T> =>
+      (await open(request)).run(request, perform, options),
+    knows: async (turn, key) => (await open(turn)).knows(key),
+    isReplaying: async (turn) => (await open(turn)).isReplaying,
+    flush: async (turn) => (await turns.get(nameOf(turn)))?.flush(turn.lease),
     forget: (turn) => void turns.delete(nameOf(turn)),
   };
 }
@@ -41,52 +45,65 @@ function nameOf({ sessionId, turnId }: TurnName): string {
 class TurnJournal {
   readonly #rows: JournalStore;
   readonly #outcomes: Map<EffectKey, Json>;
-  readonly #started: Set<EffectKey>;
+  /** What was planned for effects that may have begun. */
+  readonly #started: Map<EffectKey, Json | undefined>;
+  /** Outcomes of earlier runs that this one has not come to. */
+  readonly #ahead: Set<EffectKey>;
   #unwritten: JournalRecord[] = [];
 
   private constructor(rows: JournalStore, known: readonly JournalRecord[]) {
     this.#rows = rows;
-    this.#started = new Set(known.map(({ key }) => key));
-    this.#outcomes = new Map(
-      known.flatMap(({ key, status, outcome }) =>
-        status === "done" ? [[key, outcome as Json] as const] : [],
-      ),
+    const done = known.filter(({ status }) => status === "done");
+    this.#started = new Map(
+      known.filter(({ status }) => status === "started").map(({ key, outcome }) => [key, outcome]),
     );
+    this.#outcomes = new Map(done.map(({ key, outcome }) => [key, outcome as Json]));
+    this.#ahead = new Set(this.#outcomes.keys());
   }
 
   static async open(rows: JournalStore, { sessionId, turnId }: TurnName): Promise<TurnJournal> {
     return new TurnJournal(rows, await rows.read(sessionId, turnId));
   }
 
-  async run<T>(
-    request: EffectRequest,
-    perform: () => Promise<T>,
-    cut: (() => Promise<T>) | undefined,
-  ): Promise<T> {
-    const { key, kind } = request;
+  get isReplaying(): boolean {
+    return this.#ahead.size > 0;
+  }
+
+  knows(key: EffectKey): boolean {
+    return this.#outcomes.has(key);
+  }
+
+  async run<T>(request: EffectRequest, perform: Perform<T>, { cut, plan }: EffectOptions<T>): Promise<T> {
+    const { key, kind, lease } = request;
+    this.#ahead.delete(key);
     if (this.#outcomes.has(key)) return this.#outcomes.get(key) as T;
-    const isCut = cut !== undefined && this.#started.has(key);
-    await this.#begin(request, cut !== undefined && !isCut);
-    const outcome = await (isCut ? cut() : perform());
+    const isStarted = this.#started.has(key);
+    const planned = isStarted ? this.#started.get(key) : plan;
+    await this.#begin(request, { isMarked: !isStarted && (cut ?? plan) !== undefined, plan });
+    const outcome = await (isStarted && cut !== undefined ? cut() : perform(planned));
     this.#remember(request, outcome as Json);
-    if (AT_ONCE.has(kind)) await this.flush();
+    if (AT_ONCE.has(kind)) await this.flush(lease);
     return outcome;
   }
 
-  async flush(): Promise<void> {
+  async flush(lease: number | undefined): Promise<void> {
     const rows = this.#unwritten;
     if (rows.length === 0) return;
     this.#unwritten = [];
-    await this.#rows.append(rows);
+    await this.#rows.append(rows, lease);
   }
 
   /** Before an effect begins, everything known is written, and its own mark with it. */
-  async #begin({ sessionId, turnId, key }: EffectRequest, isMarked: boolean): Promise<void> {
+  async #begin(
+    { sessionId, turnId, key, lease }: EffectRequest,
+    { isMarked, plan }: { readonly isMarked: boolean; readonly plan: Json | undefined },
+  ): Promise<void> {
     if (isMarked) {
-      this.#started.add(key);
-      this.#unwritten.push({ sessionId, turnId, key, status: "started" });
+      this.#started.set(key, plan);
+      const planned = plan === undefined ? {} : { outcome: plan };
+      this.#unwritten.push({ sessionId, turnId, key, status: "started", ...planned });
     }
-    await this.flush();
+    await this.flush(lease);
   }
 
   #remember({ sessionId, turnId, key }: EffectRequest, outcome: Json): void {

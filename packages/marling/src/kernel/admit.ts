@@ -9,7 +9,7 @@ import { turnId } from "../model/ids.ts";
 import { decodeJson, isJsonObject, type Json, type JsonObject } from "../model/json.ts";
 import { type Message, toMessage } from "../model/message.ts";
 import type { TurnInput } from "../model/turn.ts";
-import type { InboxRow } from "../store/contract.ts";
+import type { Admission, InboxRow, LeaseRequest } from "../store/contract.ts";
 import type { ResidentSession } from "./resident-session.ts";
 
 export interface AdmitOptions {
@@ -18,12 +18,14 @@ export interface AdmitOptions {
   readonly pluginInputs?: Readonly<Record<string, unknown>> | undefined;
   readonly extension?: unknown;
   readonly outputSchema?: JsonObject | undefined;
+  readonly deliver?: "active_turn" | undefined;
+  /** Asked for with the input. */
+  readonly lease?: LeaseRequest;
+  /** What its turn begins with, by address. */
+  readonly plan?: { readonly ref: string } | undefined;
 }
 
-export interface Admitted {
-  readonly status: "accepted" | "duplicate";
-  readonly row: InboxRow;
-}
+export type Admitted = Admission;
 
 export async function admit(
   session: ResidentSession,
@@ -38,13 +40,16 @@ export async function admit(
     submitted: { input: asSubmitted as unknown as Json, ...stored },
     ...(options.key === undefined ? {} : { key: options.key }),
     ...(options.id === undefined ? {} : { turnId: turnId(options.id) }),
+    ...(options.deliver === undefined ? {} : { deliver: options.deliver }),
   };
   // Hooks are asked about an input once: what was accepted stays accepted.
   const known = session.plugins.hasInputHooks ? await store.find(wanted) : undefined;
   if (known !== undefined) return { status: "duplicate", row: known };
   const input = await acceptInput(session, asSubmitted);
   const schema = options.outputSchema === undefined ? {} : { outputSchema: options.outputSchema };
-  return store.admit({ ...wanted, input: { input: input as unknown as Json, ...stored, ...schema } });
+  const accepted = { input: input as unknown as Json, ...stored, ...schema };
+  const plan = options.plan === undefined ? {} : { plan: { ref: options.plan.ref } };
+  return store.admit({ ...wanted, input: accepted, ...plan }, options.lease);
 }
 
 /** Reads what a caller gave as input; a string is short for its text. */

@@ -28,6 +28,7 @@ export async function appendNodes(
     const operation = operationOf(session, "append");
     return {
       operation: operation.operation,
+      rebases: true,
       change: (graph) => appendToGraph(graph, bodiesOf(stored, { operation }), operation),
     };
   });

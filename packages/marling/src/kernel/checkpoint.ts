@@ -1,10 +1,16 @@
 // A checkpoint: what arrived meanwhile joins the turn, and plugins may add to it or end it.
+//   CP1  inputs that join are marked in the store with the turn and the checkpoint before anybody sees them; every run
+//        of the turn gets the same ones at the same checkpoint, and its commit settles them.
+//   CP2  a checkpoint that later effects were recorded behind takes nothing new.
 
+import type { EffectKey } from "../model/ids.ts";
+import type { Message } from "../model/message.ts";
 import type { Delivery, TurnEffect, TurnRecord } from "../turn/effect.ts";
+import { inputMessage } from "./admit.ts";
 import { runPhase } from "./directive.ts";
 import { recordsOf } from "./hook-messages.ts";
 import { TurnFault } from "./turn-fault.ts";
-import { emitPluginEvents, type TurnRun, viewOf } from "./turn-run.ts";
+import { emitPluginEvents, nameOf, type TurnRun, viewOf } from "./turn-run.ts";
 
 type CheckpointEffect = Extract<TurnEffect, { kind: "checkpoint" }>;
 
@@ -14,8 +20,8 @@ export async function performCheckpoint(
   records: readonly TurnRecord[],
 ): Promise<Delivery> {
   const { session } = turn;
-  const buffered = turn.buffer.splice(0);
-  if (!session.plugins.hasCheckpointHooks) return { messages: buffered };
+  const arrived = [...(await joiningInputs(turn, effect)), ...turn.buffer.splice(0)];
+  if (!session.plugins.hasCheckpointHooks) return { messages: arrived };
   const { messages, events, abort } = await runPhase(turn, {
     phase: "checkpoint",
     effect,
@@ -23,12 +29,31 @@ export async function performCheckpoint(
       session.plugins.atCheckpoint({
         sessionId: session.id,
         checkpoint: effect.checkpoint,
-        state: viewOf(turn, [...records, ...recordsOf(buffered)]),
+        state: viewOf(turn, [...records, ...recordsOf(arrived)]),
         host: session.host("checkpoint"),
       }),
   });
   for (const { pluginId, value } of events) emitPluginEvents(turn, pluginId, [value]);
-  if (abort === undefined) return { messages: [...buffered, ...messages] };
+  if (abort === undefined) return { messages: [...arrived, ...messages] };
   const { code, message } = abort.value;
   throw new TurnFault(code, message, { pluginId: abort.pluginId, hook: "turn.checkpoint" });
+}
+
+/** Takes the inputs that wait to join the turn. Without any, nothing is written. */
+async function joiningInputs(turn: TurnRun, effect: CheckpointEffect): Promise<readonly Message[]> {
+  const { id, lease, parts } = turn.session;
+  const waiting = await parts.store.pending(id);
+  if (!waiting.some((row) => row.deliver === "active_turn" && row.turnId !== turn.acceptedId)) return [];
+  const rows = await parts.store.deliver({
+    sessionId: id,
+    generation: lease.generation,
+    turnId: turn.acceptedId,
+    key: `${turn.turnId}/${effect.key}` as EffectKey,
+    isReplay: (await parts.effects.isReplaying?.(nameOf(turn))) ?? false,
+  });
+  if (rows.length === 0) return [];
+  turn.joined.push(...rows.map(({ inputId }) => inputId));
+  const inputIds = rows.map(({ inputId }) => inputId);
+  turn.emit({ kind: "input_accepted", inputIds, checkpoint: effect.checkpoint });
+  return rows.map(inputMessage);
 }

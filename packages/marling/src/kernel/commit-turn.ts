@@ -1,6 +1,8 @@
 // The commit of one part of a turn, with the report that settles its input.
 
+import { MarlingError } from "../base/errors.ts";
 import type { FrameId } from "../model/ids.ts";
+import { toolFailure } from "../model/tool-output.ts";
 import type { ModelCallRecord, TurnIssue, TurnOutcome, TurnReport } from "../model/turn.ts";
 import { addUsage, NO_USAGE, type TokenUsage, type UsageEntry } from "../model/usage.ts";
 import { bodiesOf, decodeAppendNodes } from "../session/append-node.ts";
@@ -8,6 +10,7 @@ import { openFrame, type SessionGraph } from "../session/graph.ts";
 import type { AppendOperation, SessionNode } from "../session/node.ts";
 import type { MachineOutcome, TurnRecord } from "../turn/effect.ts";
 import { appendRecords, type Change, type Committed, commitChange } from "./commit.ts";
+import { jsonBytes } from "./commit-size.ts";
 import { assistantText, type FinalizedTurn } from "./finalize.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import type { AcceptedTurn } from "./run-turn.ts";
@@ -37,13 +40,16 @@ export interface TurnEnd {
   readonly switches: number;
 }
 
-/** Commits a part of a turn. What cannot be committed is committed as a fault, with the input kept, so that it ends. */
+/**
+ * Commits a part of a turn. What cannot be committed is committed as a fault, with the input kept, so that it ends; a turn
+ * that was asked to end before its commit ends as cancelled, with everything it came to.
+ */
 export async function commitTurn(turn: TurnRun, end: TurnEnd): Promise<CommittedTurn> {
-  turn.control.seal();
   try {
-    return await commitPart(turn, end);
+    return await commitUnlessCancelled(turn, end);
   } catch (thrown) {
     const fault = toFault(thrown);
+    if (fault.code === "commit_too_large") leaveOutLarge(turn);
     turn.log.issues.push(faultIssue(fault));
     turn.compaction = undefined;
     const finalized = {
@@ -52,26 +58,57 @@ export async function commitTurn(turn: TurnRun, end: TurnEnd): Promise<Committed
       events: [],
       isFault: true,
     } as const;
-    return commitPart(turn, { ...end, finalized });
+    return commitUnlessCancelled(turn, { ...end, finalized });
+  }
+}
+
+/** The report of a turn that is too large to be committed says what was called, and not what was too large about it. */
+function leaveOutLarge({ log, session }: TurnRun): void {
+  const { toolCalls } = log;
+  const share = session.parts.commitBytes / toolCalls.length;
+  for (const [index, call] of toolCalls.entries()) {
+    if (jsonBytes([call.output], share) <= share) continue;
+    const message = `The result of ${call.name} was too large to be kept.`;
+    const output = toolFailure({ code: "commit_too_large", class: "internal", source: "runtime", message });
+    toolCalls[index] = { ...call, output };
+  }
+}
+
+/** The first writer wins: a cancel request that the store has is the outcome. */
+async function commitUnlessCancelled(turn: TurnRun, end: TurnEnd): Promise<CommittedTurn> {
+  try {
+    return await commitPart(turn, end);
+  } catch (thrown) {
+    if (!MarlingError.is(thrown) || thrown.code !== "turn_cancelled") throw thrown;
+    turn.control.cancel(String(thrown.details.reason));
+    return commitPart(turn, { ...end, finalized: { ...end.finalized, outcome: turn.control.outcome() } });
   }
 }
 
 async function commitPart(turn: TurnRun, { finalized, accepted, switches }: TurnEnd): Promise<CommittedTurn> {
   const { outcome, records } = finalized;
   if (outcome.kind === "switch_frame" && switches < MAX_FRAME_SWITCHES) {
-    const progress = encodeProgress({ task: outcome.task, switches: switches + 1, log: turn.log });
+    const progress = encodeProgress({
+      task: outcome.task,
+      switches: switches + 1,
+      log: turn.log,
+      joined: turn.joined,
+    });
     const committed = await commitRecords(turn, records, {
       open: outcome,
+      budgetBytes: turn.session.parts.commitBytes,
       advances: { inputId: accepted.inputId, progress },
     });
-    turn.control.unseal();
     return { kind: "switched", task: outcome.task, revision: committed.revision, frame: committed.frame };
   }
   const ended = outcome.kind === "switch_frame" ? tooManySwitches(turn) : outcome;
   let report: TurnReport | undefined;
   const committed = await commitRecords(turn, records, {
-    keepsExecution: finalized.isFault !== true,
+    ...(finalized.isFault === true
+      ? { keepsExecution: false }
+      : { budgetBytes: turn.session.parts.commitBytes }),
     forgets: [turn.turnId, ...(accepted.turnId === turn.turnId ? [] : [accepted.turnId])],
+    endsTurn: true,
     settles: (revision, issues) => {
       report = reportOf(turn, { outcome: ended, records, turnId: accepted.turnId, revision, issues });
       return { inputId: accepted.inputId, report };
@@ -88,6 +125,9 @@ async function commitPart(turn: TurnRun, { finalized, accepted, switches }: Turn
 interface CommitOptions {
   readonly open?: SwitchOutcome;
   readonly keepsExecution?: boolean;
+  readonly budgetBytes?: number;
+  /** The last commit of the turn: what joined it is settled, and its lease is let go unless another turn is next. */
+  readonly endsTurn?: boolean;
   readonly forgets?: Change["forgets"];
   readonly settles?: Change["settles"];
   readonly advances?: Change["advances"];
@@ -96,7 +136,15 @@ interface CommitOptions {
 async function commitRecords(
   turn: TurnRun,
   records: readonly TurnRecord[],
-  { open, settles, advances, keepsExecution = true, forgets = [turn.turnId] }: CommitOptions,
+  {
+    open,
+    settles,
+    advances,
+    keepsExecution = true,
+    budgetBytes,
+    forgets = [turn.turnId],
+    endsTurn = false,
+  }: CommitOptions,
 ): Promise<Committed & { readonly frame: OpenedFrame | undefined }> {
   const { session } = turn;
   const previousFrameId = session.frameId;
@@ -107,7 +155,10 @@ async function commitRecords(
     usage: ledgerEntries(session, partCalls(turn)),
     lastPromptUsage: promptUsage(partCalls(turn)),
     keepsExecution,
+    budgetBytes,
     forgets,
+    ...(endsTurn && turn.joined.length > 0 ? { joins: turn.joined } : {}),
+    ...(session.plugins.hasRuntimeEventHooks ? { announces: turn.turnId } : { releases: endsTurn }),
     ...(settles === undefined ? {} : { settles }),
     ...(advances === undefined ? {} : { advances }),
   });

@@ -3,9 +3,12 @@
 //   C2  plugin and tool state are written only when their mark moved; a snapshot that fails leaves the old one and its mark.
 //   C3  the session moves to the new state after the store has taken it, never before; a commit that fails takes plugin
 //       state back to the last one that did not.
+//   C5  a commit is made under the session's lease when there is one; beside turns it needs none, and waits while
+//       another runtime has it. What another runtime committed meanwhile is taken over before anything is tried again.
 //   C4  what is committed beside a turn leaves plugin state alone: what the turn did to it is the turn's to commit.
+//   C6  a turn that came to more than a commit may hold is refused before the store is asked.
 
-import { messageOf } from "../base/errors.ts";
+import { MarlingError, messageOf } from "../base/errors.ts";
 import type { JsonObject } from "../model/json.ts";
 import type { TurnIssue } from "../model/turn.ts";
 import type { TokenUsage, UsageEntry } from "../model/usage.ts";
@@ -16,6 +19,8 @@ import { appendToGraph } from "../session/graph.ts";
 import type { AppendOperation, NodeDraft, SessionNode } from "../session/node.ts";
 import type { CommitResult, SessionCommit, SessionComponents } from "../store/contract.ts";
 import type { TurnRecord } from "../turn/effect.ts";
+import { claimSession } from "./claim-session.ts";
+import { jsonBytes } from "./commit-size.ts";
 import { saveExecutionState } from "./execution-state.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { encodeHead, encodeNodes, type SavedMarks, type SessionState } from "./session-state.ts";
@@ -32,6 +37,8 @@ export interface Change {
   readonly isBesideTurns?: boolean;
   /** False when what a code executor did is not to be kept. */
   readonly keepsExecution?: boolean;
+  /** How many bytes of nodes and components it may have; by default as many as there are. */
+  readonly budgetBytes?: number | undefined;
   readonly usage?: readonly UsageEntry[];
   readonly lastPromptUsage?: TokenUsage | undefined;
   /** Made when everything else is known: the revision, and what went wrong on the way. */
@@ -39,6 +46,13 @@ export interface Change {
   readonly enqueues?: SessionCommit["enqueues"];
   readonly advances?: SessionCommit["advances"];
   readonly forgets?: SessionCommit["forgets"];
+  readonly joins?: SessionCommit["joins"];
+  /** Lets the lease go with the commit, unless more is to be done under it. */
+  readonly releases?: boolean;
+  readonly announces?: SessionCommit["announces"];
+  readonly announced?: SessionCommit["announced"];
+  /** Whether the change can be made again on what another runtime has committed meanwhile. */
+  readonly rebases?: boolean;
 }
 
 export interface Committed extends CommitResult {
@@ -48,15 +62,56 @@ export interface Committed extends CommitResult {
 
 /** Commits a change of a session, one after the other. A function is asked for its change when its turn has come. */
 export function commitChange(session: ResidentSession, change: Change | (() => Change)): Promise<Committed> {
+  const make = typeof change === "function" ? change : () => change;
   return session.commits.run(async () => {
-    const wanted = typeof change === "function" ? change() : change;
+    const wanted = make();
     try {
       return await commitNow(session, wanted);
     } catch (thrown) {
+      if (
+        session.parts.effects.remembers === true &&
+        session.lease.generation === undefined &&
+        isContended(thrown)
+      )
+        return await commitContended(session, make, thrown);
       if (wanted.isBesideTurns !== true) session.plugins.rollbackState();
       throw thrown;
     }
   });
+}
+
+const ATTEMPTS = 5;
+
+function isContended(thrown: unknown): thrown is MarlingError {
+  return MarlingError.is(thrown) && (thrown.code === "lease_held" || thrown.code === "revision_conflict");
+}
+
+/** Another runtime was faster, or is at work: the session catches up, and a change that can be made again is. */
+async function commitContended(
+  session: ResidentSession,
+  make: () => Change,
+  first: MarlingError,
+): Promise<Committed> {
+  const conflict = new MarlingError("revision_conflict", first.message, {
+    cause: first,
+    details: first.details,
+  });
+  session.lease.join();
+  try {
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
+      const { hasMoved } = await claimSession(session);
+      const change = make();
+      if (hasMoved && change.rebases !== true) throw conflict;
+      try {
+        return await commitNow(session, change);
+      } catch (thrown) {
+        if (!isContended(thrown)) throw thrown;
+      }
+    }
+    throw conflict;
+  } finally {
+    await session.lease.leave();
+  }
 }
 
 /** Commits in its turn among commits: when nothing else is at work no turn begins before it is done, else beside it. */
@@ -88,27 +143,72 @@ async function commitNow(session: ResidentSession, change: Change): Promise<Comm
       ? { graph: changed, components: {} }
       : await saveExecutionState(session, changed);
   const { components, saved, issues } = changedComponents(session, { isBeside });
+  refuseTooLarge(session, change, { nodes, components: { ...components, ...execution.components } });
   const state = nextState(before, change, { graph: execution.graph, saved });
   const settles = change.settles?.(before.revision + 1, issues);
-  const commit: SessionCommit = {
+  const { lease } = session;
+  const releases = change.releases === true && lease.generation !== undefined && lease.isLastUser;
+  const result = await ask(session, {
     sessionId: session.id,
     expectedRevision: before.revision,
     operation: change.operation,
-    ...(change.counts === "turn" || change.counts === "nothing" ? { once: true } : {}),
+    ...(isOfTurn(change) ? { once: true } : {}),
     head: encodeHead(state),
     nodes: encodeNodes(nodes),
     components: { ...components, ...execution.components },
     ...(settles === undefined ? {} : { settles }),
-    ...(change.enqueues === undefined ? {} : { enqueues: change.enqueues }),
-    ...(change.advances === undefined ? {} : { advances: change.advances }),
-    ...(change.forgets === undefined ? {} : { forgets: change.forgets }),
-  };
-  const result = await session.parts.store.commit(commit).catch((thrown: unknown) => {
-    throw storeFault(thrown, session.id);
+    ...passedOn(change),
+    ...(lease.generation === undefined ? {} : { lease: lease.generation }),
+    ...(releases ? { releases } : {}),
   });
+  if (releases) lease.drop();
   session.adopt({ ...state, revision: result.revision });
   if (!isBeside) session.plugins.commitState();
+  observed(session, change, { nodes, revision: result.revision });
   return { ...result, nodes, issues };
+}
+
+function ask({ parts, id }: ResidentSession, commit: SessionCommit): Promise<CommitResult> {
+  return parts.store.commit(commit).catch((thrown: unknown) => {
+    throw storeFault(thrown, id);
+  });
+}
+
+/** What a change says to the store in its own words. */
+function passedOn(change: Change): Partial<SessionCommit> {
+  const { enqueues, advances, forgets, joins, announces, announced } = change;
+  return {
+    ...(enqueues === undefined ? {} : { enqueues }),
+    ...(advances === undefined ? {} : { advances }),
+    ...(forgets === undefined ? {} : { forgets }),
+    ...(joins === undefined ? {} : { joins }),
+    ...(announces === undefined ? {} : { announces }),
+    ...(announced === undefined ? {} : { announced }),
+  };
+}
+
+function isOfTurn({ counts }: Change): boolean {
+  return counts === "turn" || counts === "nothing";
+}
+
+function observed(
+  { observation, running }: ResidentSession,
+  change: Change,
+  committed: { readonly revision: number; readonly nodes: readonly SessionNode[] },
+): void {
+  const turn = isOfTurn(change) && running !== undefined ? { turnId: running.turnId } : {};
+  observation.committed({ ...committed, ...turn });
+}
+
+/** Asked before anything is written: what the store is given is what the turn came to, and no more. */
+function refuseTooLarge(
+  { id }: ResidentSession,
+  { operation, budgetBytes }: Change,
+  { nodes, components }: { readonly nodes: readonly SessionNode[]; readonly components: SessionComponents },
+): void {
+  if (budgetBytes === undefined || jsonBytes([nodes, components], budgetBytes) <= budgetBytes) return;
+  const message = `session ${id}: ${operation}: expected a commit of at most ${budgetBytes} bytes, found a larger one; see the option commitBudget`;
+  throw new MarlingError("commit_too_large", message, { details: { sessionId: id, operation, budgetBytes } });
 }
 
 function nextState(

@@ -2,6 +2,9 @@
 //   CO1  the wait is an effect: what arrived, or that nothing did, is recorded.
 //   CO2  what arrives is checked against the tool's output schema and seen by the hooks after calls, like any result.
 //   CO3  work that nobody waits for any more is told so by the call's signal, unless the tool asked to keep it going.
+//   CO4  where outcomes are remembered, a turn does not wait in memory: it is parked, and a later run finds the value.
+//        Code of a tool or a sandbox that runs meanwhile cannot be parked; then the wait is a live one.
+//   CO5  the time it is given counts from when the tool returned, in every run.
 
 import type { LinkedSignal } from "../base/linked-signal.ts";
 import { unreachable } from "../base/unreachable.ts";
@@ -14,27 +17,32 @@ import {
   toolFailure,
   toolSuccess,
 } from "../model/tool-output.ts";
+import type { Resolution, WaitName } from "../store/contract.ts";
 import { checkToolOutput } from "../tool/output.ts";
 import { afterCall } from "./after-call.ts";
 import type { ReadyCall } from "./prepare-call.ts";
+import { TurnParked } from "./turn-parked.ts";
 import { performEffect, type TurnRun } from "./turn-run.ts";
-import type { Resolution } from "./waits.ts";
 
 export interface CompletionWait {
   readonly pending: PendingResult;
+  /** Wall time at which the tool said that its result comes later. */
+  readonly since: number;
   readonly round: number;
   readonly signal: LinkedSignal;
+  readonly canPark: boolean;
 }
 
-/** How a wait ended. Plain JSON. `lost` is a key that was made by a process that is gone. */
+/** How a wait ended. Plain JSON. */
 type Arrival =
   | { readonly kind: "ok"; readonly value: Json }
   | { readonly kind: "error"; readonly code: string; readonly message: string }
-  | { readonly kind: "timeout" | "cancelled" | "lost" };
+  | { readonly kind: "timeout" | "cancelled" };
 
 /** What the wait of a call is known by. */
-export function completionName({ session, turnId }: TurnRun, callId: string): string {
-  return `${session.id}/${turnId}/${callId}`;
+export function completionName({ session, acceptedId, turnId }: TurnRun, callId: string): WaitName {
+  const name = turnId === acceptedId ? callId : `${turnId}/${callId}`;
+  return { sessionId: session.id, turnId: acceptedId, name };
 }
 
 export async function awaitCompletion(
@@ -47,7 +55,7 @@ export async function awaitCompletion(
   if (pending.onCancel === "keep_external_work") signal.release();
   turn.emit({ kind: "waiting", callId, name });
   const effect = { key: `${round}.wait.${callId}`, kind: "wait" } as const;
-  const { arrival, waitedMs } = await performEffect(turn, effect, () => measure(turn, callId, pending));
+  const { arrival, waitedMs } = await performEffect(turn, effect, () => measure(turn, callId, wait));
   if (arrival.kind === "timeout") giveUp(turn, ready, wait);
   const after = { key: `${round}.after.${callId}`, kind: "hook_phase" } as const;
   const output = await performEffect(turn, after, async (scope) => {
@@ -65,36 +73,56 @@ export async function awaitCompletion(
 async function measure(
   turn: TurnRun,
   callId: string,
-  { deadlineMs }: PendingResult,
+  wait: CompletionWait,
 ): Promise<{ readonly arrival: Arrival; readonly waitedMs: number }> {
-  const { clock, waits } = turn.session.parts;
-  const arrived = waits.arrival(completionName(turn, callId));
-  if (arrived === undefined) return { arrival: { kind: "lost" }, waitedMs: 0 };
-  const startedAt = clock.monotonic();
-  const arrival = await firstOf(turn, arrived, deadlineMs);
-  return { arrival, waitedMs: Math.round(clock.monotonic() - startedAt) };
+  const { clock } = turn.session.parts;
+  const name = completionName(turn, callId);
+  const { deadlineMs } = wait.pending;
+  const due = deadlineMs === undefined ? undefined : wait.since + deadlineMs;
+  const known = await arrivalSoFar(turn, name, due);
+  if (known === undefined && wait.canPark) throw new TurnParked([{ name: name.name, due }]);
+  const arrival = known ?? (await firstOf(turn, name, due));
+  return { arrival, waitedMs: Math.max(0, Math.round(clock.now() - wait.since)) };
 }
 
-function firstOf(
+/** What the wait came to by now; nothing when it goes on. */
+async function arrivalSoFar(
   turn: TurnRun,
-  arrived: Promise<Resolution>,
-  deadlineMs: number | undefined,
-): Promise<Arrival> {
-  const { clock } = turn.session.parts;
+  name: WaitName,
+  due: number | undefined,
+): Promise<Arrival | undefined> {
+  const { clock, waits } = turn.session.parts;
+  const row = await waits.find(name);
+  if (row?.resolution !== undefined) return arrivalOf(row.resolution);
+  if (turn.control.isCancelled) return giveUpWaiting(turn, name, "cancelled");
+  return due !== undefined && due <= clock.now() ? giveUpWaiting(turn, name, "timeout") : undefined;
+}
+
+/** A live wait: the value, the deadline or the end of the turn, whichever is first. */
+async function firstOf(turn: TurnRun, name: WaitName, due: number | undefined): Promise<Arrival> {
+  const { clock, waits } = turn.session.parts;
   const { signal } = turn.control;
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => done({ kind: "cancelled" });
-    const stopTimer =
-      deadlineMs === undefined ? undefined : clock.after(deadlineMs, () => done({ kind: "timeout" }));
-    const done = (arrival: Arrival): void => {
-      stopTimer?.();
-      signal.removeEventListener("abort", onAbort);
-      resolve(arrival);
-    };
-    arrived.then((resolution) => done(arrivalOf(resolution)), reject);
-    if (signal.aborted) onAbort();
-    else signal.addEventListener("abort", onAbort, { once: true });
-  });
+  const over = new AbortController();
+  const end = (): void => over.abort();
+  const stopTimer = due === undefined ? undefined : clock.after(Math.max(0, due - clock.now()), end);
+  signal.addEventListener("abort", end, { once: true });
+  if (signal.aborted) end();
+  try {
+    const resolution = await waits.arrival(name, over.signal);
+    if (resolution !== undefined) return arrivalOf(resolution);
+    turn.control.refuseLost();
+    return await giveUpWaiting(turn, name, turn.control.isCancelled ? "cancelled" : "timeout");
+  } finally {
+    stopTimer?.();
+    signal.removeEventListener("abort", end);
+  }
+}
+
+/** Ends the wait, unless a value was first. */
+async function giveUpWaiting(turn: TurnRun, name: WaitName, kind: "timeout" | "cancelled"): Promise<Arrival> {
+  const { waits } = turn.session.parts;
+  const row = await waits.end({ ...name, lease: turn.session.lease.generation });
+  return row?.resolution === undefined ? { kind } : arrivalOf(row.resolution);
 }
 
 function arrivalOf(resolution: Resolution): Arrival {
@@ -132,13 +160,6 @@ async function outputOf(turn: TurnRun, { call }: ReadyCall, arrival: Arrival): P
       });
     case "cancelled":
       return toolCancelled("The turn was cancelled while the call was waiting.");
-    case "lost":
-      return toolFailure({
-        code: "tool_completion_lost",
-        class: "internal",
-        source: "runtime",
-        message: `The tool ${name} can no longer be completed: its key was lost with the process that made it.`,
-      });
     default:
       return unreachable(arrival);
   }

@@ -27,6 +27,7 @@ export async function configureSession(
   if (isSame(previous, current)) return;
   await commitChange(session, () => ({
     operation: operationOf(session, "configure").operation,
+    rebases: true,
     change: (graph) => ({
       graph: withAssignment(graph, { ...currentFrame(graph).assignment, policy: current }),
       nodes: [],

@@ -14,6 +14,7 @@ import type { ExecutionGrant } from "../tool/contract.ts";
 import { runConcurrently } from "../tool/dispatch.ts";
 import { type PreparedDispatch, prepareCall, type ReadyCall, settled } from "./prepare-call.ts";
 import { type CallResult, runCall } from "./tool-attempt.ts";
+import { TurnParked } from "./turn-parked.ts";
 import { joinScope, performEffect, scopeOf, type TurnRun } from "./turn-run.ts";
 
 /**
@@ -31,6 +32,8 @@ export interface DispatchOptions {
   readonly path: DispatchPath;
   readonly round: number;
   readonly parentCallId?: string;
+  /** Whether a call that waits may put the turn to sleep. */
+  readonly canPark: boolean;
 }
 
 /** A call with what authorises it, when that is not the catalog. */
@@ -44,6 +47,8 @@ interface DispatchRun<Prepared extends PreparedDispatch = PreparedDispatch> {
   /** How far it was when it was given up, if it was. */
   abandoned: "running" | "waiting" | undefined;
   completed: CompletedCall | undefined;
+  /** Set when it waits for something that may take long. */
+  parked: TurnParked | undefined;
 }
 
 export async function dispatchCalls(
@@ -57,6 +62,8 @@ export async function dispatchCalls(
     runReady(turn, runs.filter(isReady), options),
     ...runs.map((run) => finishSettled(run, options)),
   ]);
+  const parked = runs.flatMap((run) => run.parked ?? []);
+  if (parked.length > 0) throw TurnParked.join(parked);
   const done = runs.flatMap(({ completed }) => completed ?? []);
   for (const { scope } of runs) joinScope(turn, scope);
   // Calls that a tool makes are its own affair; those of code are in the result of its cell.
@@ -71,7 +78,7 @@ async function begin(turn: TurnRun, call: DispatchCall, options: DispatchOptions
     : await prepareCall(scope, call, options);
   const { callId, name, args } = prepared.call;
   turn.emit({ kind: "tool_started", callId, name, args, ...parentOf(options) });
-  return { prepared, scope, abandoned: undefined, completed: undefined };
+  return { prepared, scope, abandoned: undefined, completed: undefined, parked: undefined };
 }
 
 function isReady(run: DispatchRun): run is DispatchRun<ReadyCall> {
@@ -96,17 +103,25 @@ async function runReady(
   for (const run of runs) if (run.abandoned !== undefined) await finishAbandoned(turn, run, options);
 }
 
+/** Runs a call to its end, or until it can only wait: the calls beside it still run to theirs. */
 async function runToEnd(run: DispatchRun<ReadyCall>, options: DispatchOptions): Promise<void> {
   const { callId } = run.prepared.call;
-  const result = await runCall(run.scope, run.prepared, {
-    round: options.round,
-    isAbandoned: () => run.abandoned !== undefined,
-    callTools: (scope, calls) =>
-      dispatchCalls(scope, calls, { path: "tool", round: options.round, parentCallId: callId }),
-  });
-  if (run.abandoned !== undefined) return;
-  const completed = await conclude(run.scope, run.prepared, { ...result, round: options.round });
-  if (run.abandoned === undefined) finish(run, completed, options);
+  const { round, canPark } = options;
+  try {
+    const result = await runCall(run.scope, run.prepared, {
+      round,
+      canPark,
+      isAbandoned: () => run.abandoned !== undefined,
+      callTools: (scope, calls, nested) =>
+        dispatchCalls(scope, calls, { path: "tool", round, parentCallId: callId, ...nested }),
+    });
+    if (run.abandoned !== undefined) return;
+    const completed = await conclude(run.scope, run.prepared, { ...result, round });
+    if (run.abandoned === undefined) finish(run, completed, options);
+  } catch (thrown) {
+    if (!(thrown instanceof TurnParked)) throw thrown;
+    run.parked = thrown;
+  }
 }
 
 async function finishSettled(run: DispatchRun, options: DispatchOptions): Promise<void> {

@@ -1,20 +1,24 @@
 // Drive: the loop between the machine, which decides, and the effects, which are performed.
 
-import type { MachineOutcome, TurnRecord } from "../turn/effect.ts";
+import type { EffectKey } from "../model/ids.ts";
+import type { MachineOutcome, TurnEffect, TurnRecord } from "../turn/effect.ts";
 import type { ProtocolDriver } from "../turn/protocol.ts";
 import { begin, resume, type Step, stop } from "../turn/step.ts";
 import { reportIssues } from "./lifecycle.ts";
 import { modelOf } from "./model-binding.ts";
 import { perform } from "./perform.ts";
 import type { PreparedTurn } from "./prepare.ts";
-import type { TurnRun } from "./turn-run.ts";
+import { nameOf, type TurnRun } from "./turn-run.ts";
 
 export interface DrivenTurn {
   readonly records: readonly TurnRecord[];
   readonly outcome: MachineOutcome;
 }
 
-/** Drives a prepared turn to its outcome. A cancelled turn stops after the effect that was running. */
+/**
+ * Drives a prepared turn to its outcome. A cancelled turn stops after the effect that was running; what an earlier run of
+ * it has come to is part of it first.
+ */
 export async function drive(turn: TurnRun, prepared: PreparedTurn): Promise<DrivenTurn> {
   if (prepared.outcome !== undefined) return { records: prepared.records, outcome: prepared.outcome };
   const { driver } = turn.session.turnPreamble();
@@ -23,7 +27,8 @@ export async function drive(turn: TurnRun, prepared: PreparedTurn): Promise<Driv
     const { state, effect } = step;
     step = tell(
       turn,
-      endedFromOutside(turn, step) ?? resume(state, await perform(turn, effect, state.records), driver),
+      (await endedFromOutside(turn, step)) ??
+        resume(state, await perform(turn, effect, state.records), driver),
     );
   }
   return {
@@ -47,9 +52,28 @@ function first(turn: TurnRun, prepared: PreparedTurn, driver: ProtocolDriver): S
   return begin(plan, driver);
 }
 
-function endedFromOutside(turn: TurnRun, step: Step): Step | undefined {
-  if (turn.control.isCancelled) return stop(step.state, turn.control.outcome());
+async function endedFromOutside(turn: TurnRun, step: Step): Promise<Step | undefined> {
+  const { control } = turn;
+  control.refuseLost();
+  if (control.isRequested && !(await isKnown(turn, step))) control.apply();
+  if (control.isCancelled) return stop(step.state, control.outcome());
   return turn.forced === undefined ? undefined : stop(step.state, turn.forced);
+}
+
+/** Whether an earlier run has come to the effect of a step, or to a part of it. */
+async function isKnown(turn: TurnRun, step: Step): Promise<boolean> {
+  const { effects } = turn.session.parts;
+  if (step.kind !== "effect" || effects.knows === undefined) return false;
+  for (const key of keysOf(step.effect)) {
+    if (await effects.knows(nameOf(turn), key as EffectKey)) return true;
+  }
+  return effects.isReplaying?.(nameOf(turn)) ?? false;
+}
+
+function keysOf(effect: TurnEffect): readonly string[] {
+  return effect.kind === "tool_calls"
+    ? effect.calls.map(({ callId }) => `${effect.round}.tool.${callId}.1`)
+    : [effect.key];
 }
 
 /** Passes on what the machine says; what it calls an error is in the report too. */

@@ -1,25 +1,110 @@
 // The environment of a round: the system prompt and the tools the model is told of.
-// Within a turn it is made again only when the tools, a plugin's state or the overlay moved.
+//   EN1  within a turn it is made again only when the tools, a plugin's state or the overlay moved.
+//   EN2  what a turn was begun with is kept by content address, and every run of it uses that: a deployment in between
+//        changes the next turn, not this one.
+//   EN3  where no code of plugins takes part, it is made when the input is accepted and kept with it, so that it costs no
+//        write of its own.
 
+import { sha256 } from "../base/digest.ts";
 import type { ToolSpec } from "../llm/contract.ts";
+import { isJsonObject, type Json } from "../model/json.ts";
 import type { PromptContribution, PromptLayer } from "../model/prompt.ts";
 import { DEFAULT_TEMPLATE } from "../prompt/render.ts";
 import { resolveLayers } from "../prompt/resolve.ts";
-import type { TurnRecord } from "../turn/effect.ts";
+import type { TurnEffect, TurnRecord } from "../turn/effect.ts";
 import type { ResidentSession } from "./resident-session.ts";
-import { type TurnRun, viewOf } from "./turn-run.ts";
+import { TurnFault } from "./turn-fault.ts";
+import { performEffect, type TurnRun, viewOf } from "./turn-run.ts";
 
 export interface Environment {
   readonly system: string;
   readonly tools: readonly ToolSpec[];
-  /** What it was made from: the key of the catalog, which moves with tools, plugins and overlay. */
-  readonly mark: string;
 }
 
-export async function makeEnvironment(turn: TurnRun, records: readonly TurnRecord[]): Promise<Environment> {
+/** An environment that was made when its input was accepted, by its address. */
+export interface PlannedEnvironment {
+  readonly ref: string;
+  /** What it was made from, when this process made it. */
+  readonly mark?: string;
+}
+
+/** What is recorded of a round: a new environment by its address, the one before, or, where nothing is kept, the thing. */
+type EnvironmentOutcome =
+  | { readonly ref: string }
+  | { readonly same: true }
+  | { readonly environment: Environment };
+
+/** Puts the environment of a round in place. */
+export async function performEnvironment(
+  turn: TurnRun,
+  effect: Extract<TurnEffect, { kind: "environment" }>,
+  records: readonly TurnRecord[],
+): Promise<void> {
   const { session } = turn;
+  const planned = turn.environment === undefined ? await plannedEnvironment(turn) : undefined;
+  if (planned !== undefined) return put(turn, planned);
+  let made: Environment | undefined;
+  const outcome = await performEffect<EnvironmentOutcome>(turn, effect, async (scope) => {
+    if (turn.environment !== undefined && turn.environmentMark === session.catalogKey) return { same: true };
+    made = await makeEnvironment(scope, records);
+    return session.parts.effects.remembers === true ? keep(session, made) : { environment: made };
+  });
+  if ("same" in outcome) return;
+  put(turn, made ?? ("ref" in outcome ? await read(session, outcome.ref) : outcome.environment));
+}
+
+/** Makes the environment of the next turn and keeps it, where that can be done without asking anybody. */
+export function planEnvironment(session: ResidentSession): PlannedEnvironment | undefined {
+  const { plugins, parts } = session;
+  const isAsked =
+    plugins.runner.has("prompt.contribute") || plugins.hasBeforeTurnHooks || plugins.hasContextTransforms;
+  if (parts.effects.remembers !== true || isAsked || !session.turnPreamble().syncsEnvironment)
+    return undefined;
   const mark = session.catalogKey;
-  if (turn.environment?.mark === mark) return turn.environment;
+  const known =
+    session.plannedEnvironment?.mark === mark ? session.plannedEnvironment.environment : undefined;
+  const environment = known ?? environmentOf(session, []);
+  session.plannedEnvironment = { mark, environment };
+  return { ...keep(session, environment), mark };
+}
+
+function put(turn: TurnRun, environment: Environment): void {
+  turn.environment = environment;
+  turn.environmentMark = turn.session.catalogKey;
+}
+
+/** What the input was accepted with, unless the session has moved between that and now. */
+async function plannedEnvironment({ plan, session }: TurnRun): Promise<Environment | undefined> {
+  if (plan === undefined || (plan.mark !== undefined && plan.mark !== session.catalogKey)) return undefined;
+  const here = session.plannedEnvironment;
+  return plan.mark !== undefined && here?.mark === plan.mark ? here.environment : read(session, plan.ref);
+}
+
+const TEXTS = new WeakMap<Environment, { readonly ref: string; readonly bytes: Uint8Array }>();
+
+/** Keeps an environment. What names it is written together with it, or after it. */
+function keep({ parts }: ResidentSession, environment: Environment): { readonly ref: string } {
+  let text = TEXTS.get(environment);
+  if (text === undefined) {
+    const bytes = Buffer.from(JSON.stringify({ version: 1, ...environment }));
+    text = { ref: `sha256:${sha256(bytes)}`, bytes };
+    TEXTS.set(environment, text);
+  }
+  const { ref, bytes } = text;
+  parts.store.blobs.put(bytes).catch(() => undefined); // Whatever names it fails as well, or makes it again.
+  return { ref };
+}
+
+async function read({ parts }: ResidentSession, ref: string): Promise<Environment> {
+  const bytes = await parts.store.blobs.get(ref);
+  const json = bytes === undefined ? undefined : (JSON.parse(Buffer.from(bytes).toString()) as Json);
+  if (isJsonObject(json) && json.version === 1) return json as unknown as Environment; // as `keep` wrote it
+  const found = json === undefined ? "none" : "another version";
+  throw new TurnFault("unsupported_version", `environment ${ref}: expected version 1, found ${found}`);
+}
+
+async function makeEnvironment(turn: TurnRun, records: readonly TurnRecord[]): Promise<Environment> {
+  const { session } = turn;
   const contributed = await session.plugins.collectPromptContributions({
     sessionId: session.id,
     state: viewOf(turn, records),
@@ -27,7 +112,11 @@ export async function makeEnvironment(turn: TurnRun, records: readonly TurnRecor
     turnContext: turn.context,
     host: session.host("prompt"),
   });
-  return { system: renderSystem(session, contributed), tools: session.resolvedToolCatalog().specs(), mark };
+  return environmentOf(session, contributed);
+}
+
+function environmentOf(session: ResidentSession, contributed: readonly PromptContribution[]): Environment {
+  return { system: renderSystem(session, contributed), tools: session.resolvedToolCatalog().specs() };
 }
 
 function renderSystem(session: ResidentSession, contributed: readonly PromptContribution[]): string {

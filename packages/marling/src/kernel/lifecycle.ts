@@ -3,7 +3,7 @@
 import type { TurnIssue } from "../model/turn.ts";
 import type { LifecycleEvent } from "../plugin/hook-context.ts";
 import type { ResidentSession } from "./resident-session.ts";
-import type { TurnRun } from "./turn-run.ts";
+import { nameOf, type TurnRun } from "./turn-run.ts";
 
 /** Tells all handlers at once, waits for them, and returns what failed. Without handlers the event is not made. */
 export async function tell(
@@ -19,9 +19,8 @@ export async function tell(
  * written before they run.
  */
 export async function tellTurn(turn: TurnRun, event: () => LifecycleEvent): Promise<void> {
-  const { session, turnId } = turn;
-  if (session.plugins.hasRuntimeEventHooks)
-    await session.parts.effects.flush?.({ sessionId: session.id, turnId });
+  const { session } = turn;
+  if (session.plugins.hasRuntimeEventHooks) await session.parts.effects.flush?.(nameOf(turn));
   reportIssues(turn, await tell(session, event));
 }
 

@@ -1,7 +1,10 @@
 // One model call of a round: asked, streamed, tried again by decision, and handed to the machine as an outcome.
 //   MC1  the stream-finished hooks are told once how a call ended, and once for each attempt that was given up before.
 //   MC2  every attempt leaves a record with what it used, those included that failed, were reset or broken by a hook.
+//   MC3  a call that an earlier run made is shown again as what counts of it: its last attempt, with the reasoning and
+//        the text that hooks let through, and nothing of attempts that were given up.
 
+import { sha256 } from "../base/digest.ts";
 import { MarlingError, messageOf } from "../base/errors.ts";
 import { unreachable } from "../base/unreachable.ts";
 import type { ModelRequest } from "../llm/contract.ts";
@@ -40,6 +43,13 @@ interface Attempt {
 interface Ended<Result extends ModelCallResult = ModelCallResult> {
   readonly result: Result;
   readonly reason?: Exclude<StreamFinishReason, "attempt_reset">;
+  /** What was shown, where it is not the text of the response. */
+  readonly prose?: readonly string[];
+}
+
+/** A call as it is recorded. Plain JSON. */
+interface RecordedCall extends Pick<Ended, "result" | "prose"> {
+  readonly calls: readonly ModelCallRecord[];
 }
 
 export async function performModelCall(
@@ -47,12 +57,19 @@ export async function performModelCall(
   effect: ModelEffect,
   records: readonly TurnRecord[],
 ): Promise<ModelCallResult> {
+  const { key, kind, round } = effect;
   const made: ModelCallRecord[] = [];
+  const replayed = (recorded: RecordedCall): void => showAgain(turn, recorded, round);
+  const asks = { model: turn.session.policy.model, messages: sha256(messageIds(records)) };
   try {
-    const recorded = await performEffect(turn, effect, async (scope) => {
-      const result = await callModel(scope, { round: effect.round, records, made });
-      return { result, calls: made };
-    });
+    const recorded = await performEffect<RecordedCall>(
+      turn,
+      { key, kind, replayed, asks },
+      async (scope) => ({
+        ...(await callModel(scope, { round, records, made })),
+        calls: made,
+      }),
+    );
     turn.log.modelCalls.push(...recorded.calls);
     return recorded.result;
   } catch (thrown) {
@@ -61,11 +78,16 @@ export async function performModelCall(
   }
 }
 
-async function callModel(turn: TurnRun, call: ModelCall): Promise<ModelCallResult> {
+/** What the turn has added before the call; what was there before it is the same in every run. */
+function messageIds(records: readonly TurnRecord[]): string {
+  return records.flatMap((record) => (record.kind === "message" ? [record.message.id] : [])).join("\n");
+}
+
+async function callModel(turn: TurnRun, call: ModelCall): Promise<Pick<Ended, "result" | "prose">> {
   try {
-    const { result, reason } = await tryModels(turn, call);
+    const { reason, ...ended } = await tryModels(turn, call);
     if (reason !== undefined) await finishStream(turn, reason);
-    return result;
+    return ended;
   } catch (thrown) {
     if (call.made.length > 0) await finishStream(turn, "provider_error");
     throw thrown;
@@ -199,8 +221,8 @@ async function conclude(turn: TurnRun, stream: ModelStream, end: StreamEnd): Pro
       return { result: { ...end, failure: { ...end.failure, usage: stream.usage ?? NO_USAGE } } };
     case "response": {
       const response = await transformResponse(turn, asSeen(end.response, stream));
-      if (!stream.hasText) showProse(turn, response.response, stream.round);
-      return { result: response, reason: "complete" };
+      const shown = stream.hasText ? {} : showProse(turn, response.response, stream.round);
+      return { result: response, reason: "complete", ...shown };
     }
     default:
       return unreachable(end);
@@ -244,14 +266,33 @@ async function transformResponse(
 }
 
 /** Text that was not streamed is shown at once, through the prose projector. */
-function showProse(turn: TurnRun, response: ModelResponse, round: number): void {
+function showProse(turn: TurnRun, response: ModelResponse, round: number): Pick<Ended, "prose"> {
   const { session } = turn;
   const { proseProjector } = session.plugins;
   const site = { slot: "output.prose_projector", callback: "proseProjector", code: "hook_failed" } as const;
-  for (const said of visibleTexts(response)) {
-    const text = proseProjector === undefined ? said : callSlotNow(session, site, () => proseProjector(said));
-    if (text !== "") turn.emit({ kind: "text_delta", round, text });
+  const prose = visibleTexts(response).map((said) =>
+    proseProjector === undefined ? said : callSlotNow(session, site, () => proseProjector(said)),
+  );
+  for (const text of prose) showText(turn, text, round);
+  const said = response.parts.map((part) => (part.kind === "text" ? part.text : ""));
+  return prose.join("") === said.join("") ? {} : { prose };
+}
+
+function showAgain(turn: TurnRun, { result, prose, calls }: RecordedCall, round: number): void {
+  const record = calls.at(-1);
+  if (record === undefined) return;
+  turn.emit({ kind: "model_call", phase: "started", round, model: record.model });
+  for (const part of result.kind === "response" ? result.response.parts : []) {
+    if (part.kind === "reasoning" && part.text !== "")
+      turn.emit({ kind: "reasoning_delta", round, text: part.text });
+    if (part.kind === "text" && prose === undefined) showText(turn, part.text, round);
   }
+  for (const text of prose ?? []) showText(turn, text, round);
+  turn.emit({ kind: "model_call", phase: "finished", round, record });
+}
+
+function showText(turn: TurnRun, text: string, round: number): void {
+  if (text !== "") turn.emit({ kind: "text_delta", round, text });
 }
 
 function howItEnded({

@@ -10,7 +10,7 @@ import { decodePolicy, type SessionPolicy } from "../model/policy.ts";
 import { narrowAuthority } from "../plugin/fork.ts";
 import { PluginOptions } from "../plugin/plugin-options.ts";
 import type { PluginSession } from "../plugin/plugin-session.ts";
-import { decodePluginSnapshot, type PluginSessionSnapshot } from "../plugin/snapshot.ts";
+import { decodePluginSnapshot } from "../plugin/snapshot.ts";
 import { decodeProtocolOptions } from "../session/decode-frame.ts";
 import {
   type FrameAssignment,
@@ -20,7 +20,7 @@ import {
 } from "../session/frame.ts";
 import { createGraph, currentFrame, withAssignment, withProtocolOptions } from "../session/graph.ts";
 import type { SessionNode } from "../session/node.ts";
-import type { StoredSession } from "../store/contract.ts";
+import type { Announcement, StoredSession } from "../store/contract.ts";
 import type { ToolState } from "../tool/contract.ts";
 import { commitChange } from "./commit.ts";
 import { configureSession } from "./configure.ts";
@@ -28,8 +28,9 @@ import { restoreExecutionState } from "./execution-state.ts";
 import { tell } from "./lifecycle.ts";
 import type { KernelParts } from "./parts.ts";
 import { ResidentSession } from "./resident-session.ts";
+import { restoreProtocol, savedMarks } from "./restore-session.ts";
 import { hostServices } from "./services.ts";
-import { decodeState, NOTHING_SAVED, type SavedMarks, type SessionState } from "./session-state.ts";
+import { decodeState, NOTHING_SAVED, type SessionState } from "./session-state.ts";
 import { callSlot, callSlotNow } from "./slot-call.ts";
 import { storeFault } from "./store-fault.ts";
 import { traceIssues } from "./trace-issues.ts";
@@ -44,17 +45,27 @@ export interface OpenOptions {
   readonly isFork?: boolean;
 }
 
+export interface OpenedSession {
+  readonly session: ResidentSession;
+  /** Inputs that were admitted so far. */
+  readonly inputs: number;
+  /** Commits that listeners may not have been told of. */
+  readonly unannounced: readonly Announcement[];
+}
+
 /** Opens a stored session, or begins a new one. */
 export async function openSession(
   parts: KernelParts,
   id: SessionId,
   options: OpenOptions,
-): Promise<{ readonly session: ResidentSession; readonly inputs: number }> {
+): Promise<OpenedSession> {
   const stored = await parts.store.load(id).catch((thrown: unknown) => {
     throw storeFault(thrown, id);
   });
-  if (stored === undefined) return { session: await beginSession(parts, id, options), inputs: 0 };
-  return { session: await reopenSession(parts, stored, options), inputs: stored.inputs };
+  if (stored === undefined)
+    return { session: await beginSession(parts, id, options), inputs: 0, unannounced: [] };
+  const { inputs, unannounced } = stored;
+  return { session: await reopenSession(parts, stored, options), inputs, unannounced };
 }
 
 async function beginSession(
@@ -113,18 +124,6 @@ async function reopenSession(
   return materialize(parts, { plugins, state, policy: options.policy, ...(isFork ? { opening: [] } : {}) });
 }
 
-/** What need not be written again: components that are what the store has, now that plugins and tools have read them. */
-function savedMarks(
-  plugins: PluginSession,
-  stored: { readonly snapshot: PluginSessionSnapshot | undefined; readonly toolState: ToolState | undefined },
-): SavedMarks {
-  const { generation } = plugins.toolRegistry;
-  return {
-    plugins: plugins.snapshotIsCurrent(stored.snapshot) ? plugins.snapshotRevisionFingerprint() : undefined,
-    tools: stored.toolState?.generation === generation ? generation : undefined,
-  };
-}
-
 export interface Materials {
   readonly plugins: PluginSession;
   readonly state: SessionState;
@@ -167,15 +166,6 @@ async function initializeProtocol(session: ResidentSession): Promise<void> {
   const { protocolSession } = session.plugins;
   const site = { slot: "protocol.session", callback: "initializeSession" } as const;
   await callSlot(session, site, () => protocolSession.initializeSession?.({ sessionId: session.id }));
-}
-
-/** Lets the protocol take over the state of the session: when it opens, and after a change of frames. */
-export async function restoreProtocol(session: ResidentSession): Promise<void> {
-  const { protocolSession } = session.plugins;
-  if (protocolSession.restoreSession === undefined) return;
-  const site = { slot: "protocol.session", callback: "restoreSession" } as const;
-  const view = session.readView().toJSON();
-  await callSlot(session, site, () => protocolSession.restoreSession?.({ sessionId: session.id }, view));
 }
 
 /** Lets the protocol apply its options at every opening; synchronous by contract. */

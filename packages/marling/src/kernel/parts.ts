@@ -10,6 +10,8 @@ import type { Store } from "../store/contract.ts";
 import type { TraceSink } from "../trace/contract.ts";
 import type { AttachmentPolicy } from "./attachments.ts";
 import type { ResidentSession } from "./resident-session.ts";
+import type { LeaseTerms } from "./session-lease.ts";
+import type { StoreWatch } from "./store-watch.ts";
 import type { Waits } from "./waits.ts";
 
 /** A model under a name. */
@@ -28,6 +30,8 @@ export interface KernelParts {
   readonly models: ReadonlyMap<string, ModelBinding>;
   readonly plugins: PluginHost;
   readonly waits: Waits;
+  readonly watch: StoreWatch;
+  readonly leases: LeaseTerms;
   /** A stable name of this worker. */
   readonly owner: string;
   readonly instructions: string | undefined;
@@ -35,6 +39,8 @@ export interface KernelParts {
   /** Tool calls of one response that run at once. */
   readonly toolConcurrency: number;
   readonly attachmentPolicy: AttachmentPolicy | undefined;
+  /** What one turn may add to its session. */
+  readonly commitBytes: number;
   readonly probe: PhaseProbe | undefined;
   readonly sessions: SessionDirectory;
 }

@@ -5,9 +5,9 @@ import type { EffectOutcome, TurnEffect, TurnRecord } from "../turn/effect.ts";
 import { performCheckpoint } from "./checkpoint.ts";
 import { performCode } from "./code-cell.ts";
 import { dispatchCalls } from "./dispatch.ts";
-import { makeEnvironment } from "./environment.ts";
+import { performEnvironment } from "./environment.ts";
 import { performModelCall } from "./model-call.ts";
-import { performEffect, type TurnRun } from "./turn-run.ts";
+import type { TurnRun } from "./turn-run.ts";
 
 export async function perform(
   turn: TurnRun,
@@ -17,7 +17,7 @@ export async function perform(
   const { key } = effect;
   switch (effect.kind) {
     case "environment":
-      turn.environment = await performEffect(turn, effect, (scope) => makeEnvironment(scope, records));
+      await performEnvironment(turn, effect, records);
       return { kind: "environment", key };
     case "model_call":
       return { kind: "model_call", key, result: await performModelCall(turn, effect, records) };
@@ -25,10 +25,14 @@ export async function perform(
       return {
         kind: "tool_calls",
         key,
-        calls: await dispatchCalls(turn, effect.calls, { path: "model", round: effect.round }),
+        calls: await dispatchCalls(turn, effect.calls, {
+          path: "model",
+          round: effect.round,
+          canPark: turn.session.parts.effects.remembers === true,
+        }),
       };
     case "code_cell": {
-      const result = await performEffect(turn, effect, (scope) => performCode(scope, effect, records));
+      const result = await performCode(turn, effect, records);
       turn.log.toolCalls.push(...result.calls.map(({ modelReturn: _shown, ...record }) => record));
       return { kind: "code_cell", key, result };
     }

@@ -1,15 +1,14 @@
 // Publish: what watchers and lifecycle handlers are told after a commit. It may fail; it cannot undo.
 //   PU1  nothing that fails here fails the turn: it is reported, and the rest is still told.
-//   PU2  plugin state that handlers of `turn_persisted` wrote is committed, so that no later turn can take it back.
 
 import type { TurnIssue } from "../model/turn.ts";
 import type { LifecycleEvent } from "../plugin/hook-context.ts";
-import { commitChange, operationOf } from "./commit.ts";
+import { announceTurn } from "./announce.ts";
 import type { CommittedTurn, OpenedFrame } from "./commit-turn.ts";
 import type { FinalizedTurn } from "./finalize.ts";
 import { reportIssues, tell, tellTurn } from "./lifecycle.ts";
-import { restoreProtocol } from "./open-session.ts";
 import type { ResidentSession } from "./resident-session.ts";
+import { restoreProtocol } from "./restore-session.ts";
 import { issueOfThrown } from "./turn-fault.ts";
 import { emitPluginEvents, type TurnRun } from "./turn-run.ts";
 
@@ -26,7 +25,7 @@ export async function publish(
     await reportingFailure(turn, () => restoreProtocol(session));
     await tellTurn(turn, () => frameOpened(session, frame));
   }
-  await reportingFailure(turn, () => tellPersisted(turn));
+  await reportingFailure(turn, () => announceTurn(turn, revision));
 }
 
 /** After a change of frames beside a turn: the protocol restores itself, and plugins are told; returns what failed there. */
@@ -40,25 +39,6 @@ export async function tellFrameOpened(
 
 function frameOpened({ id }: ResidentSession, { frameId, reason }: OpenedFrame): LifecycleEvent {
   return { kind: "frame_opened", sessionId: id, frameId, reason };
-}
-
-async function tellPersisted(turn: TurnRun): Promise<void> {
-  const { session, turnId } = turn;
-  const { plugins, id } = session;
-  if (!plugins.hasRuntimeEventHooks) return;
-  const before = plugins.snapshotRevisionFingerprint();
-  const host = session.host("history");
-  await tellTurn(turn, () => ({
-    kind: "turn_persisted",
-    sessionId: id,
-    turnId,
-    state: session.readView(),
-    host,
-  }));
-  if (plugins.snapshotRevisionFingerprint() === before) return;
-  const { operation } = operationOf(session, "persisted");
-  const { issues } = await commitChange(session, { operation, change: (graph) => ({ graph, nodes: [] }) });
-  reportIssues(turn, issues);
 }
 
 async function reportingFailure(turn: TurnRun, run: () => Promise<void>): Promise<void> {

@@ -26,8 +26,11 @@ import type { Store } from "../store/contract.ts";
 import type { ToolCatalog } from "../tool/catalog.ts";
 import type { ToolManifest, ToolProvider } from "../tool/contract.ts";
 import type { ToolRegistry } from "../tool/registry.ts";
+import type { Environment } from "./environment.ts";
+import { ObservationLog } from "./observation-log.ts";
 import type { KernelParts } from "./parts.ts";
 import { ProjectedHistory } from "./projected-history.ts";
+import { SessionLease } from "./session-lease.ts";
 import type { SessionState } from "./session-state.ts";
 import { callSlotNow } from "./slot-call.ts";
 import type { TurnControl } from "./turn-control.ts";
@@ -73,6 +76,14 @@ export class ResidentSession {
   readonly commits: SerialQueue = new SerialQueue();
   /** Tool calls that apply their state, one after the other. */
   readonly conclusions: SerialQueue = new SerialQueue();
+  /** What observers are told. */
+  readonly observation: ObservationLog;
+  /** The right to write to the session, where several runtimes may. */
+  readonly lease: SessionLease;
+  /** Set when others may have committed to the session, or a turn of it ended half-way: looked at before the next one. */
+  isDoubtful = false;
+  /** The environment that the next turn begins with if nothing moves, and what it was made from. */
+  plannedEnvironment: { readonly mark: string; readonly environment: Environment } | undefined;
   /** The turn that runs, if one does. */
   running: { readonly turnId: string; readonly control: TurnControl } | undefined;
   /** Cells of code that run; the executor's state is not stored in the middle of one. */
@@ -104,6 +115,13 @@ export class ResidentSession {
     this.#usage = totalOf(init.state);
     this.#registry = init.plugins.toolRegistry;
     this.#services = init.services(this);
+    this.lease = new SessionLease(this.id, parts.leases);
+    this.observation = new ObservationLog({
+      sessionId: this.id,
+      clock: parts.clock,
+      revision: () => this.#state.revision,
+      view: () => this.readView().toJSON(),
+    });
   }
 
   get state(): SessionState {

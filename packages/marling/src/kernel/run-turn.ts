@@ -4,16 +4,16 @@ import { SharedList } from "../base/shared-list.ts";
 import type { InputId, TurnId } from "../model/ids.ts";
 import type { JsonObject } from "../model/json.ts";
 import { type Message, toMessage } from "../model/message.ts";
-import type { TurnReport } from "../model/turn.ts";
+import type { TurnEvent, TurnReport } from "../model/turn.ts";
 import { commitTurn } from "./commit-turn.ts";
 import { drive } from "./drive.ts";
+import type { PlannedEnvironment } from "./environment.ts";
 import { type FinalizedTurn, finalize } from "./finalize.ts";
 import { prepare, transformContext } from "./prepare.ts";
 import { publish } from "./publish.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { createTurnContext } from "./turn-context.ts";
 import type { TurnControl } from "./turn-control.ts";
-import type { TurnEvents } from "./turn-events.ts";
 import { validateExtension } from "./turn-extension.ts";
 import { faultIssue, faultOutcome, type TurnFault, toFault } from "./turn-fault.ts";
 import type { TurnProgress } from "./turn-progress.ts";
@@ -28,7 +28,8 @@ export interface AcceptedTurn {
   readonly extension: unknown;
   readonly outputSchema: JsonObject | undefined;
   readonly control: TurnControl;
-  readonly events: TurnEvents;
+  emit(event: TurnEvent): void;
+  readonly plan: PlannedEnvironment | undefined;
   /** Where it goes on from, when an earlier run has committed a part of it. */
   readonly progress: TurnProgress | undefined;
   /** Why it must not run any more, but end. */
@@ -41,12 +42,14 @@ interface TurnPart {
   readonly scope: string;
   readonly message: Message;
   readonly switches: number;
+  /** Inputs that joined the turn so far. */
+  readonly joined: InputId[];
 }
 
 export async function runTurn(session: ResidentSession, accepted: AcceptedTurn): Promise<TurnReport> {
   const { progress } = accepted;
   const log: TurnLog = progress?.log ?? { issues: [], toolCalls: [], modelCalls: [] };
-  accepted.events.emit({ kind: "turn_started", turnId: accepted.turnId });
+  accepted.emit({ kind: "turn_started", turnId: accepted.turnId });
   let part = progress === undefined ? firstPart(accepted) : nextPart(accepted, progress);
   for (;;) {
     const turn = startPart(session, { accepted, part, log });
@@ -54,12 +57,13 @@ export async function runTurn(session: ResidentSession, accepted: AcceptedTurn):
     const committed = await commitTurn(turn, { finalized, accepted, switches: part.switches });
     await publish(turn, { finalized, committed });
     if (committed.kind === "ended") return { ...committed.report, issues: [...log.issues] };
-    part = nextPart(accepted, { task: committed.task, switches: part.switches + 1 });
+    const { switches, joined } = part;
+    part = nextPart(accepted, { task: committed.task, switches: switches + 1, joined });
   }
 }
 
 function firstPart({ turnId, message }: AcceptedTurn): TurnPart {
-  return { turnId, scope: message.id, message, switches: 0 };
+  return { turnId, scope: message.id, message, switches: 0, joined: [] };
 }
 
 function startPart(
@@ -73,6 +77,7 @@ function startPart(
   return {
     session,
     turnId: part.turnId,
+    acceptedId: accepted.turnId,
     operation: `turn:${part.turnId}`,
     scope: part.scope,
     control: accepted.control,
@@ -86,9 +91,12 @@ function startPart(
     compaction: undefined,
     committedCalls: log.modelCalls.length,
     buffer: [],
+    joined: part.joined,
     environment: undefined,
+    environmentMark: undefined,
+    plan: part.switches === 0 ? accepted.plan : undefined,
     forced: undefined,
-    emit: (event) => accepted.events.emit(event),
+    emit: accepted.emit,
   };
 }
 
@@ -102,8 +110,8 @@ async function runPhases(turn: TurnRun, refusal: TurnFault | undefined): Promise
     const driven = await drive(turn, prepared);
     return await finalize(turn, driven);
   } catch (thrown) {
-    const fault = toFault(thrown);
     turn.session.plugins.rollbackState();
+    const fault = toFault(thrown);
     const issue = faultIssue(fault);
     turn.log.issues.push(issue);
     turn.emit({ kind: "error", issue });
@@ -116,11 +124,14 @@ async function runPhases(turn: TurnRun, refusal: TurnFault | undefined): Promise
   }
 }
 
-function nextPart(
-  accepted: AcceptedTurn,
-  { task, switches }: { readonly task: string; readonly switches: number },
-): TurnPart {
+function nextPart(accepted: AcceptedTurn, { task, switches, joined }: Omit<TurnProgress, "log">): TurnPart {
   const scope = `${accepted.message.id}.frame.${switches}`;
   const turnId = `${accepted.turnId}:frame:${switches}` as TurnId;
-  return { turnId, scope, message: toMessage({ role: "user", content: task }, scope), switches };
+  return {
+    turnId,
+    scope,
+    message: toMessage({ role: "user", content: task }, scope),
+    switches,
+    joined: [...joined],
+  };
 }

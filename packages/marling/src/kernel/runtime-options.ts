@@ -33,11 +33,15 @@ export interface RuntimeOptions {
   readonly turnBudget?: number | "unbounded";
   /** A stable name of this worker, told to traces; by default the host's name and the process id. */
   readonly owner?: string;
+  /** How long a session stays this worker's when it stops answering; renewed three times as often. */
+  readonly leaseMs?: number;
   /** A hook that has not settled by then fails by name. */
   readonly hookTimeoutMs?: number;
   /** Tool calls of one response that run at once. */
   readonly toolConcurrency?: number;
   readonly attachmentPolicy?: AttachmentPolicy;
+  /** How much one turn may add to its session: nodes and state, as JSON, 16 MiB by default. One with more ends as `commit_too_large`. */
+  readonly commitBudget?: { readonly bytes?: number };
   readonly trace?: TraceSink;
   readonly clock?: Clock;
   /** Told when each hook begins and ends. */
@@ -61,10 +65,16 @@ const OPTIONS: { readonly [K in keyof Required<RuntimeOptions>]: (value: unknown
   instructions: (value) => (typeof value === "string" ? undefined : "a string"),
   turnBudget: (value) => (isBudget(value) ? undefined : 'a positive whole number, or "unbounded"'),
   owner: (value) => (typeof value === "string" && value.trim() !== "" ? undefined : "a non-blank string"),
+  leaseMs: (value) => (isPositive(value) ? undefined : "a positive number of milliseconds"),
   hookTimeoutMs: (value) => (isPositive(value) ? undefined : "a positive number of milliseconds"),
   toolConcurrency: (value) =>
     isPositive(value) && Number.isInteger(value) ? undefined : "a positive whole number",
   attachmentPolicy: (value) => (typeof value === "function" ? undefined : "a function"),
+  commitBudget: (value) =>
+    isRecord(value) &&
+    Object.entries(value).every(([name, bytes]) => name === "bytes" && isPositive(bytes ?? 1))
+      ? undefined
+      : "{ bytes? } with a positive number of bytes",
   trace: (value) =>
     isRecord(value) && typeof value.record === "function" ? undefined : "a trace sink with record()",
   clock: (value) =>

@@ -8,17 +8,19 @@ import type { PluginHost } from "../plugin/plugin-host.ts";
 import type { SessionCreated, SessionCreateRequest } from "../plugin/session-create.ts";
 import type { SessionAuthority } from "../session/frame.ts";
 import { currentFrame } from "../session/graph.ts";
-import type { InboxRow, SessionFilter, SessionPage } from "../store/contract.ts";
+import type { InboxRow, ResolveStatus, SessionFilter, SessionPage, VacuumReport } from "../store/contract.ts";
+import { announceAgain } from "./announce.ts";
+import { requireBindings } from "./bindings.ts";
 import { configureSession } from "./configure.ts";
 import { createSession } from "./create-session.ts";
-import { openSession } from "./open-session.ts";
+import { type OpenedSession, openSession } from "./open-session.ts";
 import type { KernelParts, SessionDirectory } from "./parts.ts";
+import { Recovery, type RecoveryReport } from "./recovery.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { reachable } from "./services.ts";
 import { Session } from "./session.ts";
 import { decodeState } from "./session-state.ts";
 import { type QueuedTurn, TurnQueue } from "./turn-queue.ts";
-import type { ResolveStatus, Waits } from "./waits.ts";
 
 export interface SessionOptions {
   /** Options of plugins for this session, by plugin id. */
@@ -33,6 +35,13 @@ export interface SessionOptions {
   /** The session that this one belongs to. */
   readonly parent?: string;
 }
+
+export interface VacuumOptions {
+  /** How long what is over stays, so that whoever comes late is told so; seven days by default. */
+  readonly keepMs?: number;
+}
+
+const KEEP_MS = 7 * 24 * 60 * 60 * 1000;
 
 const SESSION_OPTIONS: readonly (keyof SessionOptions)[] = [
   "plugins",
@@ -53,23 +62,29 @@ export interface SessionAdmin {
   fork(id: string, to: { readonly as: string; readonly at?: string }): Promise<Session>;
 }
 
+/** How a runtime came to have a session open. */
 interface Open {
   readonly resident: ResidentSession;
   readonly queue: TurnQueue;
   /** Turns that an earlier process accepted and did not finish. */
   readonly recovered: readonly QueuedTurn[];
   readonly handle: Session;
+  /** Nobody asked for it but the work that was left in it: it goes when that is done. */
+  isForRecovery: boolean;
+  /** Set while it is let go: whoever wants it then waits, and opens it anew. */
+  closing: Promise<void> | undefined;
 }
 
 export class Runtime implements AsyncDisposable {
-  /** Resolves when the store is open. Methods await it by themselves. */
-  readonly ready: Promise<void> = Promise.resolve();
+  /** Resolves when the store is open and recovery has begun. Methods await it by themselves. */
+  readonly ready: Promise<void>;
   readonly sessions: SessionAdmin;
   readonly #parts: KernelParts;
   readonly #open = new Map<string, Promise<Open>>();
   readonly #resident = new Map<string, ResidentSession>();
   /** Ids of sessions that are being made. */
   readonly #reserved = new Set<string>();
+  readonly #recovery: Recovery;
   #isClosed = false;
 
   constructor(parts: Omit<KernelParts, "sessions">) {
@@ -86,6 +101,9 @@ export class Runtime implements AsyncDisposable {
       delete: (id: string) => this.#delete(sessionId(id)),
       fork: (id: string, to: { readonly as: string; readonly at?: string }) => this.#fork(sessionId(id), to),
     });
+    this.#recovery = new Recovery(this.#parts, (id) => this.#openForRecovery(id));
+    this.ready = this.#recovery.start();
+    this.ready.catch(() => undefined); // Every method says what is wrong with the store.
   }
 
   get plugins(): PluginHost {
@@ -97,10 +115,15 @@ export class Runtime implements AsyncDisposable {
     this.#refuseClosed();
     const wanted = sessionId(id);
     const { policy, pluginOptions, parent } = readOptions(options, this.#parts);
-    const known = this.#open.get(wanted);
-    if (known !== undefined) {
-      const { handle, resident } = await known;
-      if (pluginOptions !== undefined || parent !== undefined) throw openAlready(wanted);
+    const isNew = pluginOptions !== undefined || parent !== undefined;
+    for (let known = this.#open.get(wanted); known !== undefined; known = this.#open.get(wanted)) {
+      const open = await known;
+      if (isNew || open.closing !== undefined) {
+        await this.#makeWay(open);
+        continue;
+      }
+      open.isForRecovery = false;
+      const { handle, resident } = open;
       if (Object.keys(policy).length > 0) await resident.writer.run(() => configureSession(resident, policy));
       return handle;
     }
@@ -112,39 +135,54 @@ export class Runtime implements AsyncDisposable {
   }
 
   /**
-   * Finishes turns that were accepted and not finished, in whichever sessions they are. Resolves when each is committed;
-   * joins what the opening of a session has begun.
+   * Finishes turns that were accepted and not finished, in whichever sessions they are. Resolves when each is committed or
+   * sleeps; joins what the beginning of the runtime or the opening of a session has begun.
    */
-  async recover(): Promise<{
-    readonly resumed: readonly { readonly sessionId: string; readonly turnId: string }[];
-  }> {
+  async recover(): Promise<RecoveryReport> {
     this.#refuseClosed();
-    if (this.#parts.store.journal !== undefined)
-      for (const id of await this.#parts.store.unsettled()) await this.session(id);
-    const open = await Promise.all(this.#open.values());
-    const turns = open.flatMap(({ recovered }) => recovered);
-    await Promise.all(turns.map(({ done }) => done.promise));
-    return { resumed: turns.map(({ row }) => ({ sessionId: row.sessionId, turnId: row.turnId })) };
+    await this.ready;
+    await this.#recovery.sweep();
+    const open = await Promise.allSettled(this.#open.values());
+    await Promise.all(
+      open.map((one) =>
+        one.status === "fulfilled" ? one.value.queue.quiet(one.value.recovered) : undefined,
+      ),
+    );
+    return this.#recovery.report();
   }
 
-  /** Completes a tool call that waits. */
+  /** Completes a tool call that waits, in whichever process; its turn goes on by itself. */
   async resolve(
     waitKey: string,
     value: { readonly ok: unknown } | { readonly error: { readonly code: string; readonly message: string } },
   ): Promise<ResolveStatus> {
-    return this.#waits.resolve(waitKey, value);
+    this.#refuseClosed();
+    return this.#parts.waits.resolve(waitKey, "completion", value);
   }
 
-  /** Takes no more work, waits for what was accepted, and lets everything go. */
+  /** Removes what nothing needs any more, and says what it removed. Nobody has to wait for it. */
+  async vacuum(options: VacuumOptions = {}): Promise<VacuumReport> {
+    this.#refuseClosed();
+    const { keepMs = KEEP_MS } = options;
+    if (!(keepMs >= 0)) {
+      const message = `option keepMs: expected a number of milliseconds from 0 on, found ${String(keepMs)}`;
+      throw new MarlingError("invalid_options", message, { details: { option: "keepMs" } });
+    }
+    return this.#parts.store.vacuum({ now: this.#parts.clock.now(), keepMs });
+  }
+
+  /** Takes no more work, waits for what was accepted, and lets everything go. Turns that sleep are left to the store. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    await this.#recovery.stop();
     const open = await Promise.allSettled(this.#open.values());
     await Promise.all(
       open.map(async (settled) =>
-        settled.status === "fulfilled" ? this.#release(settled.value) : undefined,
+        settled.status === "fulfilled" ? this.#release(settled.value, "runtime_closed") : undefined,
       ),
     );
+    this.#parts.watch.close();
     await this.#parts.store.close();
   }
 
@@ -152,26 +190,28 @@ export class Runtime implements AsyncDisposable {
     return this.close();
   }
 
-  get #waits(): Waits {
-    return this.#parts.waits;
-  }
-
   /** Registers an opening at once, so that two callers of one id get one session. */
   #track(
     id: SessionId,
-    open: () => Promise<{ readonly session: ResidentSession; readonly inputs: number }>,
+    open: () => Promise<OpenedSession>,
+    { isForRecovery = false }: { readonly isForRecovery?: boolean } = {},
   ): Promise<Open> {
-    const opening = open().then(async ({ session, inputs }) => {
+    const opening = open().then(async ({ session, inputs, unannounced }) => {
       const queue = new TurnQueue(session, inputs);
+      if (unannounced.length > 0)
+        session.writer.run(() => announceAgain(session, unannounced)).catch(() => undefined); // The next opening tries again.
       const recovered = queue.enqueue(await this.#unfinished(id), { isRecovery: true });
       const entry: { -readonly [K in keyof Open]: Open[K] } = {
         resident: session,
         queue,
         recovered,
         handle: undefined as never,
+        isForRecovery,
+        closing: undefined,
       };
-      entry.handle = new Session(session, { queue, close: () => this.#release(entry) });
+      entry.handle = new Session(session, { queue, close: () => this.#release(entry, "session_closed") });
       this.#resident.set(id, session);
+      for (const turn of recovered) this.#recovery.note(turn);
       return entry;
     });
     this.#open.set(id, opening);
@@ -179,10 +219,34 @@ export class Runtime implements AsyncDisposable {
     return opening;
   }
 
+  /** A session that is open for recovery only makes way for options that need it opened anew; another is refused. */
+  async #makeWay(open: Open): Promise<void> {
+    if (open.closing === undefined && !open.isForRecovery) throw openAlready(open.resident.id);
+    if (open.closing === undefined) await open.queue.quiet(open.recovered).catch(() => undefined); // Whoever waits is told.
+    await this.#release(open, "session_closed");
+  }
+
+  /** Opens a session for the work that was left in it. */
+  async #openForRecovery(id: SessionId): Promise<void> {
+    if (this.#isClosed || this.#open.has(id) || this.#reserved.has(id)) return;
+    const opening = this.#track(id, () => this.#openBound(id), { isForRecovery: true });
+    this.#letGoWhenDone(await opening).catch(() => undefined); // What it cannot let go goes with the runtime.
+  }
+
+  async #openBound(id: SessionId): Promise<OpenedSession> {
+    await requireBindings(this.#parts, id);
+    return openSession(this.#parts, id, { policy: {}, pluginOptions: undefined, parent: undefined });
+  }
+
+  async #letGoWhenDone(open: Open): Promise<void> {
+    await open.queue.quiet(open.recovered).catch(() => undefined); // Whoever waits for the turn is told.
+    if (open.isForRecovery && open.queue.isAsleep) await this.#release(open, "session_closed");
+  }
+
   /** Inputs without a committed turn. Without a journal nothing outlives the process that accepted them. */
   async #unfinished(id: SessionId): Promise<readonly InboxRow[]> {
-    const { store } = this.#parts;
-    return store.journal === undefined ? [] : store.pending(id);
+    const { store, effects } = this.#parts;
+    return effects.remembers === true ? store.pending(id) : [];
   }
 
   #reserve(id: string): (() => void) | undefined {
@@ -208,7 +272,7 @@ export class Runtime implements AsyncDisposable {
   async #create(request: SessionCreateRequest, from: ResidentSession): Promise<SessionCreated> {
     this.#refuseClosed();
     const session = await createSession(from, request);
-    await this.#track(session.id, async () => ({ session, inputs: 0 }));
+    await this.#track(session.id, async () => ({ session, inputs: 0, unannounced: [] }));
     return { sessionId: session.id };
   }
 
@@ -226,22 +290,28 @@ export class Runtime implements AsyncDisposable {
         "session_busy",
         `session ${id}: expected an idle session to close, found one with a running turn`,
       );
-    await this.#release(open);
+    await this.#release(open, "session_closed");
   }
 
-  async #release({ resident, queue }: Open): Promise<void> {
-    await queue.close();
+  #release(open: Open, code: "session_closed" | "runtime_closed"): Promise<void> {
+    open.closing ??= this.#letGo(open, code);
+    return open.closing;
+  }
+
+  async #letGo({ resident, queue }: Open, code: "session_closed" | "runtime_closed"): Promise<void> {
+    await queue.close(code);
     if (this.#resident.get(resident.id) !== resident) return;
     this.#open.delete(resident.id);
     this.#resident.delete(resident.id);
     this.#parts.plugins.unregisterSession(resident.id);
+    resident.observation.close();
     await resident.plugins.dispose();
   }
 
   async #delete(id: SessionId): Promise<void> {
     this.#refuseClosed();
     const open = await this.#open.get(id);
-    if (open !== undefined) await this.#release(open);
+    if (open !== undefined) await this.#release(open, "session_closed");
     await this.#parts.store.delete(id);
   }
 

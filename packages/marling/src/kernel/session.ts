@@ -11,10 +11,12 @@ import type { OperationDef } from "../plugin/operation.ts";
 import type { PluginDefinition } from "../plugin/plugin.ts";
 import type { AppendNode } from "../session/node.ts";
 import type { HistoryNode, SessionView } from "../session/view.ts";
+import type { CancelStatus, WithdrawOutcome } from "../store/contract.ts";
 import type { InferSchema, Schema } from "../tool/contract.ts";
 import { appendNodes } from "./append-nodes.ts";
 import { compactSession } from "./compact.ts";
 import { configureSession } from "./configure.ts";
+import type { ObserveOptions, SessionObservation } from "./observation.ts";
 import {
   type CommandReceipt,
   invokeAction,
@@ -24,12 +26,13 @@ import {
   runTask,
   type TaskReceipt,
 } from "./operations.ts";
+import { type PendingInput, pendingInputs, withdrawInputs } from "./pending-inputs.ts";
 import { type PluginHandle, pluginHandle } from "./plugin-handle.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { type SessionTools, sessionTools } from "./session-tools.ts";
 import { outputReader } from "./structured-output.ts";
 import { type Turn, TurnHandle } from "./turn-handle.ts";
-import type { TurnQueue } from "./turn-queue.ts";
+import type { OnParked, TurnQueue } from "./turn-queue.ts";
 
 export interface TurnOptions {
   /** The turn's id; by default derived. Asking again with the same id and content is the same turn. */
@@ -42,7 +45,17 @@ export interface TurnOptions {
   readonly pluginInputs?: Readonly<Record<string, unknown>>;
   /** A live extension for the protocol of the session. */
   readonly extension?: unknown;
+  /** What to do when a turn of the session waits for somebody: queue behind it (default), cancel it, or reject this one. */
+  readonly onParked?: OnParked;
 }
+
+export interface EnqueueOptions {
+  readonly key?: string;
+  /** Join the turn that runs at its next checkpoint (default), or be a turn of its own after it. */
+  readonly deliver?: "active_turn" | "next_turn";
+}
+
+export type CancelOutcome = WithdrawOutcome;
 
 export interface UsageReport {
   readonly entries: readonly UsageEntry[];
@@ -102,12 +115,44 @@ export class Session implements AsyncDisposable {
     return pluginHandle(this, plugin);
   }
 
-  /** Asks a turn to end. The transcript so far is kept. */
-  async cancel(
-    turnId: string,
-    reason = "cancelled by the host",
-  ): Promise<"requested" | "already_requested" | "completed" | "unknown"> {
+  /** Asks a turn to end, whichever process it runs in. The transcript so far is kept. */
+  async cancel(turnId: string, reason = "cancelled by the host"): Promise<CancelStatus> {
     return this.#queue.cancel(turnId, reason);
+  }
+
+  /** Accepts an input without waiting for its turn: it joins the turn that runs, or becomes the next one. */
+  async enqueue(
+    input: string | TurnInput,
+    options: EnqueueOptions = {},
+  ): Promise<{ readonly inputId: string; readonly status: "accepted" | "duplicate" }> {
+    const { key, deliver = "active_turn" } = options;
+    if (deliver !== "active_turn" && deliver !== "next_turn") {
+      const message = `option deliver: expected active_turn or next_turn, found ${String(deliver)}`;
+      throw new MarlingError("invalid_options", message, { details: { option: "deliver" } });
+    }
+    const { row, status } = await this.#queue.submit(input, {
+      key,
+      ...(deliver === "active_turn" ? { deliver } : {}),
+    });
+    return { inputId: row.inputId, status };
+  }
+
+  /** Inputs that were accepted and not settled yet, in order. */
+  async pending(): Promise<readonly PendingInput[]> {
+    return pendingInputs(this.#resident);
+  }
+
+  /** Takes inputs back that no turn has yet; says of each what became of it. */
+  async cancelPending(ids: readonly string[]): Promise<readonly CancelOutcome[]> {
+    return withdrawInputs(this.#resident, ids);
+  }
+
+  /**
+   * What happens in the session from now on, or since a cursor: events of turns, commits, and a gap with the view of now
+   * where something was missed. Leaving the loop costs nothing.
+   */
+  observe(options: ObserveOptions = {}): AsyncIterable<SessionObservation> {
+    return this.#resident.observation.observe(options);
   }
 
   /** The settled state, as plain JSON. */
@@ -203,16 +248,25 @@ export class Session implements AsyncDisposable {
   }
 
   #submit(input: string | TurnInput, options: TurnOptions, outputSchema: JsonObject | undefined): Turn {
-    const { id, key, signal, pluginInputs, extension } = options;
+    const { id, key, signal, pluginInputs, extension, onParked } = options;
     const expectedId = id ?? this.#queue.expectedId();
-    const submitted = this.#queue.submit(input, { id, key, pluginInputs, extension, outputSchema });
+    const submitted = this.#queue.submit(input, {
+      id,
+      key,
+      pluginInputs,
+      extension,
+      outputSchema,
+      onParked: readOnParked(onParked),
+    });
     if (signal !== undefined) this.#cancelOn(signal, submitted);
     return new TurnHandle(submitted, expectedId);
   }
 
   #cancelOn(signal: AbortSignal, submitted: ReturnType<TurnQueue["submit"]>): void {
     const cancel = (turn: Awaited<typeof submitted>["turn"]): void => {
-      turn.control.cancel(signal.reason instanceof Error ? signal.reason.message : String(signal.reason));
+      const reason = signal.reason instanceof Error ? signal.reason.message : String(signal.reason);
+      // Whoever awaits the turn is told when the store cannot take the request.
+      this.#queue.cancel(turn.row.turnId, reason).catch(() => turn.control.cancel(reason));
     };
     submitted.then(
       ({ turn }) => {
@@ -233,4 +287,10 @@ export class Session implements AsyncDisposable {
         `session ${this.id}: expected an open session, found a closed one`,
       );
   }
+}
+
+function readOnParked(onParked: OnParked = "queue"): OnParked {
+  if (onParked === "queue" || onParked === "cancel" || onParked === "reject") return onParked;
+  const message = `option onParked: expected queue, cancel or reject, found ${String(onParked)}`;
+  throw new MarlingError("invalid_options", message, { details: { option: "onParked" } });
 }

@@ -7,8 +7,10 @@
 //        what is recorded of one call never holds what another, which a crash may still cut, has added.
 //   TA4  what a tool does after its attempt has ended, or after its call was given up, does not count.
 
+import { sha256 } from "../base/digest.ts";
 import { MarlingError } from "../base/errors.ts";
 import { type LinkedSignal, linkSignal } from "../base/linked-signal.ts";
+import { canonicalJson } from "../model/json.ts";
 import type { CompletedCall } from "../model/tool-call.ts";
 import {
   isPendingResult,
@@ -19,6 +21,7 @@ import {
   toolCancelled,
   toolFailure,
 } from "../model/tool-output.ts";
+import type { RecoveryDecision } from "../plugin/hook-context.ts";
 import type { ExecutableCall, NestedCall, NestedReply, ToolContext, ToolManifest } from "../tool/contract.ts";
 import { maxAttemptsOf, runAttempts, toolIdempotencyKey } from "../tool/dispatch.ts";
 import { failureFromThrown } from "../tool/output.ts";
@@ -28,14 +31,23 @@ import { awaitCompletion, completionName } from "./completion.ts";
 import type { DispatchCall } from "./dispatch.ts";
 import { nestedCalls } from "./nested-calls.ts";
 import type { ReadyCall } from "./prepare-call.ts";
+import { performTimer } from "./timer.ts";
+import { issueOfThrown } from "./turn-fault.ts";
+import { TurnParked } from "./turn-parked.ts";
 import { type EffectOf, performEffect, type TurnRun } from "./turn-run.ts";
 
 export interface CallOptions {
   readonly round: number;
+  /** Whether a wait may put the turn to sleep: there is no code in memory that has to be there when it is over. */
+  readonly canPark: boolean;
   /** Whether the call was given up. */
   isAbandoned(): boolean;
   /** Runs calls that the tool makes. */
-  callTools(turn: TurnRun, calls: readonly DispatchCall[]): Promise<readonly CompletedCall[]>;
+  callTools(
+    turn: TurnRun,
+    calls: readonly DispatchCall[],
+    options: { readonly canPark: boolean },
+  ): Promise<readonly CompletedCall[]>;
 }
 
 export interface CallResult {
@@ -50,6 +62,8 @@ interface CallRun {
   readonly options: CallOptions;
   readonly signal: LinkedSignal;
   completionKey: string | undefined;
+  /** Wall time at which a tool said that its result comes later. */
+  pendingSince: number;
   durationMs: number;
 }
 
@@ -69,12 +83,20 @@ interface Attempt {
 /** What an attempt came to. Plain JSON. */
 type Attempted = { readonly durationMs: number } & (
   | { readonly output: ToolOutput }
-  | { readonly pending: PendingResult }
+  | { readonly pending: PendingResult; readonly since: number }
 );
 
 export async function runCall(turn: TurnRun, ready: ReadyCall, options: CallOptions): Promise<CallResult> {
   const signal = linkSignal(turn.control.signal);
-  const run: CallRun = { turn, ready, options, signal, completionKey: undefined, durationMs: 0 };
+  const run: CallRun = {
+    turn,
+    ready,
+    options,
+    signal,
+    completionKey: undefined,
+    pendingSince: 0,
+    durationMs: 0,
+  };
   try {
     const { result } = await runAttempts({
       policy: ready.manifest.retry,
@@ -82,14 +104,24 @@ export async function runCall(turn: TurnRun, ready: ReadyCall, options: CallOpti
       sleep: (ms, next) => pause(run, ms, next),
       signal: signal.signal,
     });
-    if (!isPendingResult(result)) return { output: result, durationMs: run.durationMs };
-    const { round } = options;
-    const { output, durationMs } = await awaitCompletion(turn, ready, { pending: result, round, signal });
+    if (!isPendingResult(result)) return await answered(run, result);
+    const { round, canPark } = options;
+    const wait = { pending: result, since: run.pendingSince, round, signal, canPark };
+    const { output, durationMs } = await awaitCompletion(turn, ready, wait);
     return { output, durationMs: run.durationMs + durationMs };
   } finally {
     signal.release();
-    turn.session.parts.waits.end(completionName(turn, ready.call.callId));
   }
+}
+
+/** A call that was answered at once. Whoever has its key, if it took one, is told that it is over. */
+async function answered(run: CallRun, output: ToolOutput): Promise<CallResult> {
+  const { turn, ready, completionKey, durationMs } = run;
+  if (completionKey !== undefined) {
+    const { lease, parts } = turn.session;
+    await parts.waits.end({ ...completionName(turn, ready.call.callId), lease: lease.generation });
+  }
+  return { output, durationMs };
 }
 
 async function attempt(run: CallRun, number: number): Promise<ToolOutput | PendingResult> {
@@ -98,13 +130,15 @@ async function attempt(run: CallRun, number: number): Promise<ToolOutput | Pendi
   const effect: EffectOf<Attempted> = {
     key: `${options.round}.tool.${call.callId}.${number}`,
     kind: "tool_attempt",
-    ...(isRepeatable(manifest) ? {} : { cut: () => unknownOutcome(call.name) }),
+    asks: { tool: call.name, args: sha256(canonicalJson(call.args)) },
+    ...(isRepeatable(manifest) ? {} : { cut: (scope) => recoverAttempt(startAttempt(run, scope, number)) }),
   };
   const attempted =
     manifest.isOrchestrating === true
       ? await orchestrate(run, number)
       : await performEffect(turn, effect, (scope) => performAttempt(startAttempt(run, scope, number)));
   run.durationMs += attempted.durationMs;
+  if ("pending" in attempted) run.pendingSince = attempted.since;
   return "pending" in attempted ? pendingResult(attempted.pending) : reviveToolOutput(attempted.output);
 }
 
@@ -113,12 +147,43 @@ function isRepeatable({ replay = "unsafe" }: ToolManifest): boolean {
   return replay !== "unsafe";
 }
 
-function unknownOutcome(name: string): Attempted {
+/**
+ * An attempt whose end is not known. If it took a completion key, whoever has it can still say how it ended; else plugins
+ * are asked, and without an answer the model is told that nobody knows.
+ */
+async function recoverAttempt(one: Attempt): Promise<Attempted> {
+  const { scope, run } = one;
+  const { waits, clock } = scope.session.parts;
+  const { call, manifest } = run.ready;
+  if ((await waits.find(completionName(scope, call.callId))) !== undefined)
+    return { pending: pendingResult(), since: clock.now(), durationMs: 0 };
+  const decision = await askAboutCut(scope, run.ready);
+  if (decision?.kind === "run_again") return performAttempt(one);
+  const output = decision?.kind === "use" ? decision.output : unknownOutcome(call.name);
+  return { output: await afterCall(scope, { call, manifest, output, durationMs: 0 }), durationMs: 0 };
+}
+
+/** What plugins want done with a cut attempt; one that fails decides nothing. */
+async function askAboutCut(
+  scope: TurnRun,
+  { call, manifest }: ReadyCall,
+): Promise<RecoveryDecision | undefined> {
+  const { plugins, id } = scope.session;
+  if (!plugins.runner.has("recovery.decide")) return undefined;
+  const { name: toolName, callId, args } = call;
+  const { replay = "unsafe" } = manifest;
+  try {
+    const context = { sessionId: id, toolName, callId, args, replay };
+    return await plugins.decideOnRecovery(context, { deltas: scope.deltas });
+  } catch (thrown) {
+    scope.log.issues.push(issueOfThrown(thrown));
+    return undefined;
+  }
+}
+
+function unknownOutcome(name: string): ToolOutput {
   const message = `The call of ${name} was interrupted. It may have taken effect; check before calling it again.`;
-  return {
-    output: toolFailure({ code: "unknown_outcome", class: "internal", source: "runtime", message }),
-    durationMs: 0,
-  };
+  return toolFailure({ code: "unknown_outcome", class: "internal", source: "runtime", message });
 }
 
 function startAttempt(run: CallRun, scope: TurnRun, number: number): Attempt {
@@ -127,6 +192,8 @@ function startAttempt(run: CallRun, scope: TurnRun, number: number): Attempt {
 
 async function performAttempt(one: Attempt): Promise<Attempted> {
   const { clock } = one.scope.session.parts;
+  if (one.scope.control.isCancelled)
+    return { output: toolCancelled("The turn was cancelled before the call."), durationMs: 0 };
   const startedAt = clock.monotonic();
   try {
     const result = await execute(one);
@@ -179,6 +246,7 @@ async function execute(one: Attempt): Promise<ToolOutput | PendingResult> {
   try {
     return await scope.session.plugins.runTool(name, ask, { deltas: scope.deltas });
   } catch (thrown) {
+    if (thrown instanceof TurnParked) throw thrown;
     return failureFromThrown(thrown, name);
   } finally {
     one.isOver = true;
@@ -192,7 +260,9 @@ async function conclude(
 ): Promise<Attempted> {
   const { run, scope } = one;
   const { call, manifest } = run.ready;
-  if (isPendingResult(result) && run.completionKey !== undefined) return { pending: result, durationMs };
+  if (isPendingResult(result) && run.completionKey !== undefined) {
+    return { pending: result, since: scope.session.parts.clock.now(), durationMs };
+  }
   const output = isPendingResult(result) ? withoutKey(call.name) : result;
   if (run.options.isAbandoned()) return { output, durationMs };
   return { output: await afterCall(scope, { call, manifest, output, durationMs }), durationMs };
@@ -209,11 +279,8 @@ function withoutKey(name: string): ToolOutput {
 }
 
 async function pause({ turn, ready, options, signal }: CallRun, ms: number, next: number): Promise<void> {
-  const effect = { key: `${options.round}.timer.${ready.call.callId}.${next}`, kind: "timer" } as const;
-  await performEffect(turn, effect, async () => {
-    await turn.session.parts.clock.sleep(ms, { signal: signal.signal });
-    return null;
-  });
+  const key = `${options.round}.timer.${ready.call.callId}.${next}`;
+  await performTimer(turn, { key, ms, signal: signal.signal });
 }
 
 function toolContext(one: Attempt): ToolContext {
@@ -233,7 +300,7 @@ function toolContext(one: Attempt): ToolContext {
     progress: (message) => scope.emit({ kind: "tool_progress", callId, name, message }),
     completionKey: async () => {
       refuseEnded(one, "take a completion key");
-      run.completionKey ??= session.parts.waits.mint(completionName(scope, callId));
+      run.completionKey ??= await mintKey(scope, callId);
       return run.completionKey;
     },
     pending: (options) => pendingResult(options),
@@ -241,6 +308,15 @@ function toolContext(one: Attempt): ToolContext {
     attachments: { put: (bytes, mediaType) => writeAttachment(session.parts, bytes, mediaType) },
   };
   return Object.freeze(grant === undefined ? context : { ...context, binding: grant.binding });
+}
+
+function mintKey(scope: TurnRun, callId: string): Promise<string> {
+  const { lease, parts } = scope.session;
+  return parts.waits.mint({
+    ...completionName(scope, callId),
+    kind: "completion",
+    lease: lease.generation,
+  });
 }
 
 async function callNested(one: Attempt, calls: readonly NestedCall[]): Promise<readonly NestedReply[]> {
@@ -251,6 +327,7 @@ async function callNested(one: Attempt, calls: readonly NestedCall[]): Promise<r
   const replies = await run.options.callTools(
     scope,
     nestedCalls(calls, { parentCallId, from: nestedIds.size, taken: nestedIds }),
+    { canPark: run.options.canPark && run.ready.manifest.isOrchestrating === true },
   );
   one.nestedMs += Math.max(0, ...replies.map(({ durationMs }) => durationMs));
   return replies;

@@ -3,6 +3,7 @@
 
 import { MarlingError, messageOf } from "../base/errors.ts";
 import type { TurnIssue, TurnOutcome } from "../model/turn.ts";
+import { TurnParked } from "./turn-parked.ts";
 
 export interface FaultSource {
   readonly pluginId?: string | undefined;
@@ -30,15 +31,19 @@ const MACHINERY: ReadonlySet<string> = new Set([
   "session_deleted",
   "runtime_closed",
   "io_failed",
+  "lease_held",
+  "lease_lost",
+  "store_busy",
+  "turn_cancelled",
 ]);
 
 export function isMachineryFault(thrown: unknown): thrown is MarlingError {
   return MarlingError.is(thrown) && MACHINERY.has(thrown.code);
 }
 
-/** The fault that a thrown value stands for; machinery faults are passed on as they are. */
+/** The fault that a thrown value stands for; machinery faults, and turns that go to sleep, are passed on as they are. */
 export function toFault(thrown: unknown): TurnFault {
-  if (isMachineryFault(thrown)) throw thrown;
+  if (isMachineryFault(thrown) || thrown instanceof TurnParked) throw thrown;
   return faultOf(thrown);
 }
 

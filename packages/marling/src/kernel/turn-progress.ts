@@ -1,6 +1,7 @@
 // Where a turn goes on from after a switch of frames: kept with its input, so that a crash between two parts loses neither.
 
 import { MarlingError } from "../base/errors.ts";
+import type { InputId } from "../model/ids.ts";
 import { isJsonObject, type Json } from "../model/json.ts";
 import type { TurnLog } from "./turn-run.ts";
 
@@ -11,11 +12,14 @@ export interface TurnProgress {
   readonly switches: number;
   /** What the parts before it came to. */
   readonly log: TurnLog;
+  /** Inputs that joined the parts before it; the last commit of the turn settles them. */
+  readonly joined: readonly InputId[];
 }
 
-export function encodeProgress({ task, switches, log }: TurnProgress): Json {
+export function encodeProgress({ task, switches, log, joined }: TurnProgress): Json {
   const { issues, toolCalls, modelCalls } = log;
-  return { version: 1, task, switches, log: { issues, toolCalls, modelCalls } } as unknown as Json;
+  const taken = joined.length === 0 ? {} : { joined };
+  return { version: 1, task, switches, log: { issues, toolCalls, modelCalls }, ...taken } as unknown as Json;
 }
 
 export function decodeProgress(raw: Json | undefined, where: string): TurnProgress | undefined {
@@ -38,5 +42,6 @@ export function decodeProgress(raw: Json | undefined, where: string): TurnProgre
     task: raw.task,
     switches: raw.switches,
     log: { issues: [...issues], toolCalls: [...toolCalls], modelCalls: [...modelCalls] },
+    joined: Array.isArray(raw.joined) ? (raw.joined as InputId[]) : [],
   };
 }

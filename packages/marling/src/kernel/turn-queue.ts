@@ -1,39 +1,52 @@
-// The turns of one session: accepted in order, run one after the other.
+// The turns of one session: accepted in order, run one after the other, by whichever runtime holds the lease.
 //   TQ1  a turn that is asked for while another runs is accepted and runs next.
 //   TQ2  an accepted input ends in exactly one commit; asking again attaches to the same turn.
+//   TQ3  inputs run in the order of their sequences, those that another runtime accepted included.
+//   TQ4  a turn that somebody else has ended by the time it could begin ends here with the same report.
+//   TQ5  a turn that sleeps keeps its place; closing the session leaves it, and what is behind it, to the store.
 
 import { type Deferred, deferred } from "../base/deferred.ts";
 import { MarlingError } from "../base/errors.ts";
 import { SerialQueue } from "../base/serial-queue.ts";
-import type { JsonObject } from "../model/json.ts";
+import type { TurnId } from "../model/ids.ts";
 import type { TurnReport } from "../model/turn.ts";
-import type { InboxRow } from "../store/contract.ts";
-import { type AdmitOptions, type Admitted, admit, inputMessage } from "./admit.ts";
-import { countRecovery } from "./recovery.ts";
+import type { CancelStatus, InboxRow } from "../store/contract.ts";
+import { type AdmitOptions, type Admitted, admit } from "./admit.ts";
+import { planEnvironment } from "./environment.ts";
 import type { ResidentSession } from "./resident-session.ts";
-import { runTurn } from "./run-turn.ts";
-import { type CancelStatus, TurnControl } from "./turn-control.ts";
+import { ShownEvents } from "./shown-events.ts";
+import { TurnControl } from "./turn-control.ts";
 import { TurnEvents } from "./turn-events.ts";
-import { decodeProgress } from "./turn-progress.ts";
+import { isAwake, lookAgain, runUntilAsleep, type StartOptions, takeUp } from "./work-turn.ts";
 
-/** What a turn starts with; live values when it was asked for just now, else what is stored with its input. */
-type StartOptions = AdmitOptions & { readonly isRecovery?: boolean };
+/** What becomes of a new input while a turn sleeps. */
+export type OnParked = "queue" | "cancel" | "reject";
 
 /** A turn that was accepted, wherever it is on its way. */
 export interface QueuedTurn {
-  readonly row: InboxRow;
+  /** As the store had it when it was read last. */
+  row: InboxRow;
   readonly control: TurnControl;
   readonly events: TurnEvents;
+  readonly shown: ShownEvents;
   readonly done: Deferred<TurnReport>;
+  isParked: boolean;
+  /** Settled when it goes to sleep the next time. */
+  asleep: Deferred<void>;
+  /** Whether it ran here, and not only somewhere else. */
+  hasRun: boolean;
 }
+
+type CloseCode = "session_closed" | "runtime_closed";
 
 export class TurnQueue {
   readonly #session: ResidentSession;
   readonly #admissions = new SerialQueue();
   readonly #live = new Map<string, QueuedTurn>();
-  readonly #completed = new Set<string>();
-  #isClosed = false;
+  #closed: CloseCode | undefined;
   #inputs: number;
+  /** Whether inputs may be pending that this queue does not know. */
+  #mayHaveOthers = false;
 
   constructor(session: ResidentSession, admittedInputs: number) {
     this.#session = session;
@@ -46,16 +59,27 @@ export class TurnQueue {
   }
 
   /** Accepts an input and queues its turn; an input that is known already gives the turn it has. */
-  submit(input: unknown, options: AdmitOptions): Promise<Admitted & { readonly turn: QueuedTurn }> {
+  submit(
+    input: unknown,
+    options: AdmitOptions & { readonly onParked?: OnParked | undefined },
+  ): Promise<Admitted & { readonly turn: QueuedTurn }> {
     return this.#admissions.run(async () => {
-      if (this.#isClosed)
-        throw new MarlingError(
-          "session_closed",
-          `session ${this.#session.id}: expected an open session, found a closed one`,
-        );
-      const admitted = await admit(this.#session, input, options);
-      this.#inputs = Math.max(this.#inputs, admitted.row.sequence);
-      return { ...admitted, turn: this.#live.get(admitted.row.turnId) ?? this.#start(admitted.row, options) };
+      if (this.isClosed) throw this.#closedError("session_closed");
+      await this.#minToParked(options.onParked ?? "queue");
+      const { lease, parts } = this.#session;
+      const answer = lease.asking();
+      const remembers = parts.effects.remembers === true;
+      const plan = this.isBusy ? undefined : planEnvironment(this.#session);
+      const wanted = { ...options, plan };
+      const admitted = await admit(this.#session, input, {
+        ...wanted,
+        ...(remembers ? { lease: lease.request() } : {}),
+      });
+      answer(admitted.claim);
+      this.#count(admitted);
+      const { row, status } = admitted;
+      const start = status === "duplicate" ? options : wanted;
+      return { ...admitted, turn: this.#live.get(row.turnId) ?? this.#start(row, start) };
     });
   }
 
@@ -70,81 +94,176 @@ export class TurnQueue {
     });
   }
 
-  async cancel(turnId: string, reason: string): Promise<CancelStatus | "unknown"> {
+  /** Asks a turn to end, wherever it runs; what the store says is what holds. */
+  async cancel(turnId: string, reason: string): Promise<CancelStatus> {
     await this.#admissions.idle();
-    const turn = this.#live.get(turnId);
-    if (turn !== undefined) return turn.control.cancel(reason);
-    return this.#completed.has(turnId) ? "completed" : "unknown";
+    const { id, parts } = this.#session;
+    const status = await parts.store.cancel({ sessionId: id, turnId: turnId as TurnId, reason });
+    if (status === "requested") {
+      const turn = this.#live.get(turnId);
+      if (turn?.isParked === false) turn.control.cancel(reason);
+      parts.watch.notify();
+    }
+    return status;
   }
 
   get isClosed(): boolean {
-    return this.#isClosed;
+    return this.#closed !== undefined;
   }
 
   get isBusy(): boolean {
     return this.#live.size > 0 || this.#session.writer.length > 0;
   }
 
-  /** Takes no more turns and waits for those that were accepted. */
-  async close(): Promise<void> {
-    this.#isClosed = true;
+  /** Whether there is nothing that this runtime could go on with. */
+  get isAsleep(): boolean {
+    return [...this.#live.values()].every(({ isParked }) => isParked) && this.#admissions.length === 0;
+  }
+
+  /** Resolves when these turns have ended, here or elsewhere, or sleep; rejects with what left one unfinished. */
+  async quiet(turns: readonly QueuedTurn[]): Promise<void> {
+    for (const turn of turns) {
+      while (this.#live.has(turn.row.turnId) && !(await this.#isFastAsleep(turn)))
+        await Promise.race([turn.done.promise, turn.asleep.promise]);
+    }
+  }
+
+  async #isFastAsleep({ isParked, row }: QueuedTurn): Promise<boolean> {
+    return isParked && !(await isAwake(this.#session, row));
+  }
+
+  /** The turns that are on their way. */
+  get live(): ReadonlyMap<string, QueuedTurn> {
+    return this.#live;
+  }
+
+  /** Takes no more turns and waits for those that were accepted; those that sleep are left to the store. */
+  async close(code: CloseCode): Promise<void> {
+    this.#closed ??= code;
+    this.#session.parts.watch.notify();
     await this.#admissions.idle();
     // What ends may have queued more: a command that queues a turn, for one.
     while (this.#session.writer.length > 0) await this.#session.writer.idle();
   }
 
-  #start(row: InboxRow, options: StartOptions): QueuedTurn {
-    const turn: QueuedTurn = {
-      row,
-      control: new TurnControl(),
-      events: new TurnEvents(),
-      done: deferred<TurnReport>(),
-    };
-    turn.done.promise.catch(() => undefined);
-    if (row.report !== undefined) {
-      this.#completed.add(row.turnId);
-      turn.control.seal();
-      turn.events.close();
-      turn.done.resolve(row.report);
-      return turn;
+  /** What `onParked` says about the turns that sleep. */
+  async #minToParked(onParked: OnParked): Promise<void> {
+    if (onParked === "queue") return;
+    const { id, parts } = this.#session;
+    const parked = (await parts.store.pending(id)).filter((row) => row.parked !== undefined);
+    const [first] = parked;
+    if (onParked === "reject" && first !== undefined) {
+      const message = `session ${id}: expected no turn that waits, found ${first.turnId}`;
+      throw new MarlingError("turn_parked", message, { details: { turnId: first.turnId } });
     }
-    this.#live.set(row.turnId, turn);
+    const reason = "a new input took its place";
+    for (const { turnId } of parked) await parts.store.cancel({ sessionId: id, turnId, reason });
+    if (first !== undefined) parts.watch.notify();
+  }
+
+  #count({ status, row, claim }: Admitted): void {
+    const isNext = status === "duplicate" || row.sequence === this.#inputs + 1;
+    this.#inputs = Math.max(this.#inputs, row.sequence);
+    if (isNext && (claim?.kind !== "claimed" || !claim.isTakeover)) return;
+    this.#mayHaveOthers = true;
+    this.#session.isDoubtful = true;
+  }
+
+  #start(row: InboxRow, options: StartOptions): QueuedTurn {
+    const turn = this.#register(row);
+    if (row.report !== undefined) return turn;
     const run = this.#session.writer.run(() => this.#run(turn, options));
     run.then(turn.done.resolve, turn.done.reject);
     return turn;
   }
 
+  #register(row: InboxRow): QueuedTurn {
+    const turn: QueuedTurn = {
+      row,
+      control: new TurnControl(),
+      events: new TurnEvents({ turnId: row.turnId, log: this.#session.observation }),
+      shown: new ShownEvents(),
+      done: deferred<TurnReport>(),
+      isParked: false,
+      asleep: deferred<void>(),
+      hasRun: false,
+    };
+    turn.done.promise.catch(() => undefined);
+    if (row.report === undefined) {
+      this.#live.set(row.turnId, turn);
+      this.#session.lease.join();
+      return turn;
+    }
+    turn.events.close();
+    turn.done.resolve(row.report);
+    return turn;
+  }
+
   async #run(turn: QueuedTurn, options: StartOptions): Promise<TurnReport> {
-    const { row, control, events } = turn;
     const session = this.#session;
-    session.running = { turnId: row.turnId, control };
     try {
-      return await runTurn(session, {
-        turnId: row.turnId,
-        inputId: row.inputId,
-        message: inputMessage(row),
-        pluginInputs: { ...storedPluginInputs(row), ...options.pluginInputs },
-        extension: options.extension,
-        outputSchema: options.outputSchema ?? storedOutputSchema(row),
-        control,
-        events,
-        progress: decodeProgress(row.progress, `turn ${row.turnId}`),
-        refusal: options.isRecovery === true ? await countRecovery(session.parts.store, row) : undefined,
-      });
+      return await this.#runToEnd(turn, options);
     } finally {
-      session.running = undefined;
-      this.#live.delete(row.turnId);
-      this.#completed.add(row.turnId);
-      control.seal();
-      events.close();
+      this.#live.delete(turn.row.turnId);
+      turn.events.close();
+      await session.lease.leave().catch(() => undefined); // What cannot be let go runs out by itself.
     }
   }
-}
 
-function storedOutputSchema(row: InboxRow): JsonObject | undefined {
-  return (row.input as { readonly outputSchema?: JsonObject }).outputSchema;
-}
+  async #runToEnd(turn: QueuedTurn, options: StartOptions): Promise<TurnReport> {
+    let isRecovery = options.isRecovery === true;
+    for (;;) {
+      await this.#sleep(turn);
+      const isOver = await takeUp(this.#session, turn, () => this.#refuseClosed());
+      if (isOver) return turn.row.report as TurnReport;
+      await this.#runOthersBefore(turn);
+      const report = await runUntilAsleep(this.#session, turn, { ...options, isRecovery });
+      if (report !== undefined) return report;
+      isRecovery = false;
+    }
+  }
 
-function storedPluginInputs(row: InboxRow): Readonly<Record<string, unknown>> {
-  return (row.input as { readonly pluginInputs?: Readonly<Record<string, unknown>> }).pluginInputs ?? {};
+  /** While a turn sleeps nothing of it is in memory but its place and whoever waits for its end. */
+  async #sleep(turn: QueuedTurn): Promise<void> {
+    const { parked } = turn.row;
+    if (parked === undefined) return;
+    const session = this.#session;
+    turn.isParked = true;
+    turn.asleep.resolve();
+    const check = async (): Promise<boolean> => {
+      this.#refuseClosed();
+      await lookAgain(session, turn);
+      return isAwake(session, turn.row);
+    };
+    await session.parts.watch.until(check, { due: parked.due ?? undefined });
+    turn.asleep = deferred<void>();
+    turn.isParked = false;
+  }
+
+  /** Inputs that others accepted before this one, and that are nobody's now. */
+  async #runOthersBefore({ row }: QueuedTurn): Promise<void> {
+    if (!this.#mayHaveOthers) return;
+    const { id, parts } = this.#session;
+    for (const other of await parts.store.pending(id)) {
+      if (other.sequence >= row.sequence || this.#live.has(other.turnId)) continue;
+      const turn = this.#register(other);
+      await this.#run(turn, { isRecovery: true }).then(turn.done.resolve, (thrown: unknown) => {
+        turn.done.reject(thrown);
+        throw thrown;
+      });
+    }
+    this.#mayHaveOthers = false;
+  }
+
+  #refuseClosed(): void {
+    if (this.#closed !== undefined) throw this.#closedError(this.#closed);
+  }
+
+  #closedError(code: CloseCode): MarlingError {
+    const what = code === "runtime_closed" ? "runtime" : "session";
+    return new MarlingError(
+      code,
+      `session ${this.#session.id}: expected an open ${what}, found a closed one`,
+    );
+  }
 }

@@ -1,9 +1,9 @@
 // What the phases of one turn share. Phases add to the log and to the buffer; they keep no references to each other.
 
 import { SharedList } from "../base/shared-list.ts";
-import type { EffectKind } from "../effects/contract.ts";
-import type { EffectKey, TurnId } from "../model/ids.ts";
-import type { JsonObject } from "../model/json.ts";
+import type { EffectKind, EffectOptions, TurnName } from "../effects/contract.ts";
+import type { EffectKey, InputId, TurnId } from "../model/ids.ts";
+import { type Json, type JsonObject, jsonEqual } from "../model/json.ts";
 import type { Message } from "../model/message.ts";
 import type { ToolCallRecord } from "../model/tool-output.ts";
 import type { ModelCallRecord, PluginEvent, TurnEvent, TurnIssue, TurnOutcome } from "../model/turn.ts";
@@ -13,9 +13,10 @@ import type { NodeDraft } from "../session/node.ts";
 import type { SessionReadView } from "../session/view.ts";
 import type { ToolState } from "../tool/contract.ts";
 import type { TurnRecord } from "../turn/effect.ts";
-import type { Environment } from "./environment.ts";
+import type { Environment, PlannedEnvironment } from "./environment.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import type { TurnControl } from "./turn-control.ts";
+import { TurnFault } from "./turn-fault.ts";
 
 /** What happened so far that ends up in the report. */
 export interface TurnLog {
@@ -26,7 +27,9 @@ export interface TurnLog {
 
 export interface TurnRun {
   readonly session: ResidentSession;
+  /** Of this part of the turn; the first part has the id that was accepted. */
   readonly turnId: TurnId;
+  readonly acceptedId: TurnId;
   /** The name of its commit; other operations of the session never have it. */
   readonly operation: string;
   /** What ids of its messages begin with; unique over all sessions. In an effect it has the effect's key behind it. */
@@ -47,10 +50,15 @@ export interface TurnRun {
   readonly committedCalls: number;
   /** Messages that hooks after tool calls left for the next checkpoint. */
   readonly buffer: Message[];
+  /** Inputs that joined the turn at its checkpoints. */
+  readonly joined: InputId[];
   /** Changes of plugin state that an effect names as its own; the turn itself has no such list. */
   readonly deltas?: StateDelta[];
-  /** The prompt and tools of the round, once prepared. */
+  /** The prompt and tools of the round, once prepared, and what they were made from. */
   environment: Environment | undefined;
+  environmentMark: string | undefined;
+  /** The environment that the input was accepted with. */
+  readonly plan: PlannedEnvironment | undefined;
   /** An outcome that ends the turn at the next step, whatever the protocol would do. */
   forced: TurnOutcome | undefined;
   emit(event: TurnEvent): void;
@@ -79,11 +87,25 @@ interface LeftBehind {
   readonly tools?: ToolState;
 }
 
-/** An effect of a turn. `cut` is what it came to when an earlier run began it and its end is not known. */
+/** An effect of a turn. */
 export interface EffectOf<T> {
   readonly key: string;
   readonly kind: EffectKind;
-  readonly cut?: () => T;
+  /** Performed instead when an earlier run began it and its end is not known. */
+  readonly cut?: (scope: TurnRun) => Promise<T>;
+  /** Told the outcome when it came from an earlier run. */
+  readonly replayed?: (value: T) => void;
+  /** What is to be, such as a due time: the one that was written first holds. */
+  readonly plan?: Json;
+  /** What is asked for, as digests by field; an outcome that was recorded for something else ends the turn. */
+  readonly asks?: Readonly<Record<string, string>>;
+}
+
+/** What is kept of an effect: its outcome, what it left behind, and what it was asked. */
+interface Recorded<T> {
+  readonly value: T;
+  readonly left: LeftBehind;
+  readonly asked?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -94,27 +116,56 @@ export interface EffectOf<T> {
 export async function performEffect<T>(
   turn: TurnRun,
   effect: EffectOf<T>,
-  perform: (scope: TurnRun) => Promise<T>,
+  perform: (scope: TurnRun, plan: Json | undefined) => Promise<T>,
 ): Promise<T> {
-  const { session, turnId } = turn;
+  const { session } = turn;
+  await ownTurn(turn);
   const scope: TurnRun = { ...scopeOf(turn), scope: `${turn.scope}.${effect.key}` };
+  const asked = effect.asks === undefined ? {} : { asked: effect.asks };
   let hasRun = false;
-  const request = { sessionId: session.id, turnId, key: effect.key as EffectKey, kind: effect.kind };
-  const run = async (): Promise<{ readonly value: T; readonly left: LeftBehind }> => {
+  const run = async (act: () => Promise<T>): Promise<Recorded<T>> => {
     hasRun = true;
+    turn.control.apply();
     const { generation } = session.plugins.toolRegistry;
-    const value = await perform(scope);
-    return { value, left: { ...leftIn(scope, turn), ...movedState(turn, { scope, generation }) } };
+    const value = await act();
+    return { value, left: { ...leftIn(scope, turn), ...movedState(turn, { scope, generation }) }, ...asked };
   };
-  const { cut } = effect;
-  const options = cut === undefined ? {} : { cut: async () => ({ value: cut(), left: {} }) };
-  const { value, left } = await session.parts.effects.run(request, run, options).catch((thrown: unknown) => {
+  const request = { ...nameOf(turn), key: effect.key as EffectKey, kind: effect.kind };
+  const { cut, plan } = effect;
+  const options: EffectOptions<Recorded<T>> = {
+    ...(cut === undefined ? {} : { cut: () => run(() => cut(scope)) }),
+    ...(plan === undefined ? {} : { plan }),
+  };
+  const performed = (planned: Json | undefined): Promise<Recorded<T>> => run(() => perform(scope, planned));
+  const recorded = await session.parts.effects.run(request, performed, options).catch((thrown: unknown) => {
     turn.log.issues.push(...scope.log.issues);
     throw thrown;
   });
-  if (!hasRun) takeOver(session, left);
-  leave(turn, left);
-  return value;
+  if (!hasRun) {
+    refuseOther(effect, recorded.asked);
+    effect.replayed?.(recorded.value);
+    takeOver(session, recorded.left);
+  }
+  leave(turn, recorded.left);
+  return recorded.value;
+}
+
+/** A turn as effects are recorded under it, with the lease that it runs under now. */
+export function nameOf({ session, turnId }: TurnRun): TurnName {
+  return { sessionId: session.id, turnId, lease: session.lease.generation };
+}
+
+/** Nothing begins in a turn that is somebody else's by now. */
+async function ownTurn({ session, control }: TurnRun): Promise<void> {
+  control.refuseLost();
+  if (session.parts.effects.remembers === true) await session.lease.ensure();
+}
+
+function refuseOther<T>({ key, asks }: EffectOf<T>, asked: Recorded<T>["asked"]): void {
+  if (asks === undefined || asked === undefined || jsonEqual(asks, asked)) return;
+  const fields = Object.keys({ ...asks, ...asked }).filter((field) => asks[field] !== asked[field]);
+  const message = `effect ${key}: expected the request that its outcome was recorded for, found another ${fields.join(", ")}`;
+  throw new TurnFault("journal_mismatch", message);
 }
 
 /** The turn with a place of its own for what is left behind, so that effects which run at once can be told apart. */

@@ -1,71 +1,65 @@
-// Results that come later. A key is 128 random bits, kept as a hash only.
-//   W1  the first writer wins; a value that comes before the wait is kept.
-//   W2  an unknown key says nothing about other keys.
-//   W3  what nobody waits for any more keeps nothing but a mark, so that a late value is told that it is too late; only
-//       the newest marks are kept.
+// Results that come later. A key is 128 random bits; the store knows its hash only.
+//   W1  the first writer wins, from whichever process; a value that comes before the wait is kept.
+//   W2  an unknown key says nothing about other keys; a key of another kind is unknown.
+//   W3  a wait that is over tells a late value that it is too late.
 
 import { randomBytes } from "node:crypto";
-import { type Deferred, deferred } from "../base/deferred.ts";
 import { sha256 } from "../base/digest.ts";
 import { MarlingError } from "../base/errors.ts";
 import { decodeJson, isJsonObject, type Json } from "../model/json.ts";
-
-export type Resolution =
-  | { readonly ok: Json }
-  | { readonly error: { readonly code: string; readonly message: string } };
-
-export type ResolveStatus = "resolved" | "already_resolved" | "unknown";
-
-interface Wait {
-  readonly hash: string;
-  readonly arrived: Deferred<Resolution>;
-  isResolved: boolean;
-}
-
-const MOST_MARKS = 10_000;
+import type {
+  NewWait,
+  Resolution,
+  ResolveStatus,
+  Store,
+  WaitKind,
+  WaitName,
+  WaitRow,
+} from "../store/contract.ts";
+import type { StoreWatch } from "./store-watch.ts";
 
 export class Waits {
-  /** By what waits: the name is known to the kernel alone. */
-  readonly #open = new Map<string, Wait>();
-  /** The names of open waits by the hash of their keys. */
-  readonly #names = new Map<string, string>();
-  readonly #over = new Set<string>();
+  readonly #store: Store;
+  readonly #watch: StoreWatch;
 
-  /** Makes the wait of this name and returns its key, which is told to nobody else. */
-  mint(name: string): string {
-    this.end(name);
+  constructor(store: Store, watch: StoreWatch) {
+    this.#store = store;
+    this.#watch = watch;
+  }
+
+  /** Makes a key of a wait, which is told to nobody else. Resolves when the store knows its hash. */
+  async mint(wait: Omit<NewWait, "keyHash">): Promise<string> {
     const key = `wait_${randomBytes(16).toString("base64url")}`;
-    const hash = sha256(key);
-    this.#open.set(name, { hash, arrived: deferred<Resolution>(), isResolved: false });
-    this.#names.set(hash, name);
+    await this.#store.waits.create({ ...wait, keyHash: sha256(key) });
     return key;
   }
 
-  /** Resolves when the value is there; nothing when no key was made for this name. */
-  arrival(name: string): Promise<Resolution> | undefined {
-    return this.#open.get(name)?.arrived.promise;
+  async find({ sessionId, turnId, name }: WaitName): Promise<WaitRow | undefined> {
+    const rows = await this.#store.waits.read(sessionId, turnId);
+    return rows.find((row) => row.name === name);
   }
 
-  resolve(key: string, raw: unknown): ResolveStatus {
+  /** Resolves when the value is there, or with nothing when the signal aborts. */
+  async arrival(wait: WaitName, signal: AbortSignal): Promise<Resolution | undefined> {
+    let resolution: Resolution | undefined;
+    const check = async (): Promise<boolean> => {
+      resolution = (await this.find(wait))?.resolution;
+      return resolution !== undefined;
+    };
+    await this.#watch.until(check, { signal });
+    return resolution;
+  }
+
+  async resolve(key: string, kind: WaitKind, raw: unknown): Promise<ResolveStatus> {
     const resolution = decodeResolution(raw);
-    const hash = sha256(key);
-    const wait = this.#open.get(this.#names.get(hash) ?? "");
-    if (wait === undefined) return this.#over.has(hash) ? "already_resolved" : "unknown";
-    if (wait.isResolved) return "already_resolved";
-    wait.isResolved = true;
-    wait.arrived.resolve(resolution);
-    return "resolved";
+    const { status } = await this.#store.waits.resolve(sha256(key), kind, resolution);
+    if (status === "resolved") this.#watch.notify();
+    return status;
   }
 
-  /** Nobody waits any longer: later values are told that it is over. */
-  end(name: string): void {
-    const wait = this.#open.get(name);
-    if (wait === undefined) return;
-    this.#open.delete(name);
-    this.#names.delete(wait.hash);
-    this.#over.add(wait.hash);
-    const [oldest] = this.#over;
-    if (this.#over.size > MOST_MARKS && oldest !== undefined) this.#over.delete(oldest);
+  /** Nobody waits any longer, unless a value came first: then it is in the row. */
+  end(wait: WaitName & { readonly lease: number | undefined }): Promise<WaitRow | undefined> {
+    return this.#store.waits.end(wait);
   }
 }
 

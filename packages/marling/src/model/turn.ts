@@ -78,6 +78,7 @@ export type PluginEvent =
 
 /** What happens in a turn, live. Only `committed` settles what was shown. */
 export type TurnEvent =
+  /** Also when the turn is run again, from what was recorded: what it showed since its last commit is void. */
   | { readonly kind: "turn_started"; readonly turnId: string }
   | { readonly kind: "text_delta"; readonly round: number; readonly text: string }
   | { readonly kind: "reasoning_delta"; readonly round: number; readonly text: string }

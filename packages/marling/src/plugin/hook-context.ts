@@ -154,6 +154,8 @@ export type LifecycleEvent =
       readonly turnId: string;
       readonly state: SessionReadView;
       readonly host: HistoryHost;
+      /** Told again: an earlier process may have told it already, or have ended before. */
+      readonly isRedelivered?: true;
     }
   | { readonly kind: "session_restored"; readonly sessionId: string; readonly state: SessionReadView }
   | {

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { createRuntime, definePlugin, defineTool, type RuntimeOptions } from "marling";
 import { sqliteStore } from "marling/sqlite";
 import { callTool, callTools, say, scriptedModel } from "marling/testing";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import type { EffectKind } from "../../src/effects/contract.ts";
 import { journalEffects } from "../../src/effects/journal.ts";
 import type { EffectKey, SessionId, TurnId } from "../../src/model/ids.ts";
@@ -82,13 +82,17 @@ function database(): string {
   return join(folder, "agent.db");
 }
 
-/** A process that dies: its runtime is left where it is, and its store is let go as a crash would. */
-async function dieIn(path: string, options: RuntimeOptions, input: string): Promise<void> {
+/** A process that dies when it has come so far: its runtime is left where it is, and its store is let go as by a crash. */
+async function dieIn(
+  path: string,
+  options: RuntimeOptions,
+  { input = "go", when }: { readonly input?: string; readonly when: () => boolean },
+): Promise<void> {
   const store = sqliteStore({ path });
   const runtime = createRuntime({ ...options, store });
   const session = await runtime.session("s");
   await session.turn(input, { key: "input" }).accepted;
-  await new Promise((resolve) => setTimeout(resolve, 30));
+  await vi.waitUntil(when);
   await store.close();
 }
 
@@ -120,7 +124,11 @@ test("recover finishes an accepted turn: finished tools are not run again, an un
     tool("cut_safe", "safe", hangs),
     tool("cut_unsafe", "unsafe", hangs),
   ];
-  await dieIn(path, { model: scriptedModel(script), tools: tools(true) }, "go");
+  await dieIn(
+    path,
+    { model: scriptedModel(script), tools: tools(true) },
+    { when: () => ran.length === 3 },
+  );
   expect(ran.toSorted()).toEqual(["cut_safe", "cut_unsafe", "finished"]);
 
   const model = scriptedModel(script);
@@ -148,16 +156,24 @@ test("recover finishes an accepted turn: finished tools are not run again, an un
 
 test("a session that is opened finishes its interrupted turn before a new input is applied", async () => {
   const path = database();
+  let hangs = false;
   const hang = defineTool({
     name: "hang",
     description: "Hangs.",
     input: { type: "object" },
     replay: "safe",
-    execute: () => new Promise(() => {}),
+    execute: () => {
+      hangs = true;
+      return new Promise(() => {});
+    },
   });
   const script = ({ messages }: { messages: readonly { role: string }[] }) =>
     messages.at(-1)?.role === "tool" ? say("first") : callTool("hang", {});
-  await dieIn(path, { model: scriptedModel(script), tools: [hang] }, "one");
+  await dieIn(
+    path,
+    { model: scriptedModel(script), tools: [hang] },
+    { input: "one", when: () => hangs },
+  );
   const answers = defineTool({
     name: "hang",
     description: "Answers.",

@@ -253,7 +253,7 @@ test("[DP1] a result that a provider gives while preparing is approved before an
 
 test("[DP1] tools are executed in one file, and calls are dispatched from the paths alone", () => {
   // Stores prepare and execute statements, which are none of the tools' business.
-  const isElsewhere = (path: string): boolean => path.startsWith("tool/") || path.startsWith("store/");
+  const isElsewhere = (path: string): boolean => /^(?:tool|store|testing)\//.test(path);
   const holding = (pattern: RegExp): readonly string[] =>
     sourceFiles()
       .filter(({ path, code }) => !isElsewhere(path) && pattern.test(code))

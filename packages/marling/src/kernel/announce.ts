@@ -1,0 +1,75 @@
+// Announce: handlers of `turn_persisted` are told of every commit of a turn, at least once.
+//   AN1  with a handler, the commit leaves a mark, which goes when the handlers have run; a process that ends in between
+//        leaves it to the next opening, which tells them again and says so.
+//   AN2  plugin state that handlers wrote is committed together with the end of the mark, so that no later turn can take
+//        it back.
+//   AN3  the lease is kept until then: nobody else announces the same commit meanwhile.
+
+import type { TurnIssue } from "../model/turn.ts";
+import type { LifecycleEvent } from "../plugin/hook-context.ts";
+import type { Announcement } from "../store/contract.ts";
+import { commitChange, operationOf } from "./commit.ts";
+import { reportIssues, tell, tellTurn } from "./lifecycle.ts";
+import type { ResidentSession } from "./resident-session.ts";
+import { traceIssues } from "./trace-issues.ts";
+import type { TurnRun } from "./turn-run.ts";
+
+/** Tells the handlers of a turn's commit, and keeps what they wrote. */
+export async function announceTurn(turn: TurnRun, revision: number): Promise<void> {
+  const { session, turnId } = turn;
+  if (!session.plugins.hasRuntimeEventHooks) return;
+  const before = session.plugins.snapshotRevisionFingerprint();
+  await tellTurn(turn, () => persisted(session, turnId));
+  reportIssues(turn, await settle(session, { before, announced: [revision] }));
+}
+
+/** Tells again what an earlier process may not have told. Somebody who has the lease does it by himself. */
+export async function announceAgain(
+  session: ResidentSession,
+  announcements: readonly Announcement[],
+): Promise<void> {
+  if (announcements.length === 0) return;
+  const { plugins, lease } = session;
+  lease.join();
+  try {
+    if ((await lease.claim()).kind === "held") return;
+    const before = plugins.snapshotRevisionFingerprint();
+    for (const { turnId } of announcements) {
+      const again = () => ({ ...persisted(session, turnId), isRedelivered: true as const });
+      await traceIssues(session, "lifecycle_hook_failed", await tell(session, again));
+    }
+    const announced = announcements.map(({ revision }) => revision);
+    await traceIssues(session, "snapshot_failed", await settle(session, { before, announced }));
+  } finally {
+    await lease.leave();
+  }
+}
+
+function persisted(
+  session: ResidentSession,
+  turnId: string,
+): Extract<LifecycleEvent, { kind: "turn_persisted" }> {
+  const host = session.host("history");
+  return { kind: "turn_persisted", sessionId: session.id, turnId, state: session.readView(), host };
+}
+
+/** Ends the marks, together with what the handlers wrote. */
+async function settle(
+  session: ResidentSession,
+  { before, announced }: { readonly before: bigint; readonly announced: readonly number[] },
+): Promise<readonly TurnIssue[]> {
+  const { plugins, lease, parts } = session;
+  if (plugins.snapshotRevisionFingerprint() !== before) {
+    const { operation } = operationOf(session, "persisted");
+    const change = { operation, announced, releases: true, change: unchanged } as const;
+    return (await commitChange(session, change)).issues;
+  }
+  // Asked for at once, so that they are one write.
+  const ended = announced.map((revision) => parts.store.announced(session.id, revision));
+  await Promise.all([...ended, lease.isLastUser ? lease.release() : undefined]);
+  return [];
+}
+
+function unchanged<Graph>(graph: Graph): { readonly graph: Graph; readonly nodes: readonly [] } {
+  return { graph, nodes: [] };
+}

@@ -1,0 +1,30 @@
+// A turn that ends its process every time must not do so for ever.
+//   RV1  a recovery is counted, in the store, before the turn runs; the one after the last allowed ends the turn instead.
+//   RV2  a turn that slept and was woken has got on: counting begins anew with every wait that is over.
+
+import type { EffectKey } from "../model/ids.ts";
+import type { InboxRow, Store } from "../store/contract.ts";
+import { TurnFault } from "./turn-fault.ts";
+
+export const MAX_RECOVERIES = 3;
+const MARK = "recovery.";
+
+/** Counts one more recovery of a turn; the fault that ends it when it is one too many. */
+export async function countRecovery(
+  { journal }: Store,
+  { sessionId, turnId }: InboxRow,
+  lease: number | undefined,
+): Promise<TurnFault | undefined> {
+  if (journal === undefined) return undefined;
+  const known = await journal.read(sessionId, turnId);
+  const waits = known.filter(({ key, status }) => status === "done" && key.includes(".wait.")).length;
+  const mark = `${MARK}${waits}.`;
+  const recoveries = known.filter(({ key }) => key.startsWith(mark)).length;
+  if (recoveries >= MAX_RECOVERIES) {
+    const message = `expected the turn to end after at most ${MAX_RECOVERIES} recoveries, found it interrupted once more`;
+    return new TurnFault("recovery_exhausted", message);
+  }
+  const key = `${mark}${recoveries + 1}` as EffectKey;
+  await journal.append([{ sessionId, turnId, key, status: "started" }], lease);
+  return undefined;
+}

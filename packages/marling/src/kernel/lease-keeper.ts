@@ -1,0 +1,58 @@
+// Keeps the leases of a runtime alive while turns run under them: one timer for all, and none when there is none.
+
+import { randomUUID } from "node:crypto";
+import type { Clock } from "../base/clock.ts";
+import type { Store } from "../store/contract.ts";
+import { type LeaseTerms, requestOf, type SessionLease } from "./session-lease.ts";
+
+/** Renewed three times before it ends. */
+const RENEWALS_PER_TTL = 3;
+
+export class LeaseKeeper implements LeaseTerms {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly owner: string;
+  readonly incarnation: string = randomUUID();
+  readonly ttlMs: number;
+  readonly #held = new Set<SessionLease>();
+  #stopTimer: (() => void) | undefined;
+
+  constructor(terms: Pick<LeaseTerms, "store" | "clock" | "owner" | "ttlMs">) {
+    this.store = terms.store;
+    this.clock = terms.clock;
+    this.owner = terms.owner;
+    this.ttlMs = terms.ttlMs;
+  }
+
+  held(lease: SessionLease): void {
+    this.#held.add(lease);
+    this.#stopTimer ??= this.clock.after(this.ttlMs / RENEWALS_PER_TTL, () => void this.#renew());
+  }
+
+  dropped(lease: SessionLease): void {
+    this.#held.delete(lease);
+    if (this.#held.size > 0) return;
+    this.#stopTimer?.();
+    this.#stopTimer = undefined;
+  }
+
+  async #renew(): Promise<void> {
+    this.#stopTimer = undefined;
+    const leases = [...this.#held];
+    try {
+      const lost = new Set(
+        await this.store.renew(
+          leases.map((lease) => lease.held),
+          requestOf(this),
+        ),
+      );
+      for (const lease of leases)
+        if (lost.has(lease.sessionId)) lease.lose();
+        else if (lease.generation !== undefined) lease.renewed();
+    } catch {
+      // The store could not be reached: the leases run on, and whoever works under one looks at its end first (LE3).
+    }
+    if (this.#held.size > 0 && this.#stopTimer === undefined)
+      this.#stopTimer = this.clock.after(this.ttlMs / RENEWALS_PER_TTL, () => void this.#renew());
+  }
+}

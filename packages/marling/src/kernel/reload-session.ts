@@ -1,0 +1,35 @@
+// Reload: a session that is open here takes over what another runtime committed, as if it were opened now.
+
+import { decodePluginSnapshot } from "../plugin/snapshot.ts";
+import type { ToolState } from "../tool/contract.ts";
+import { restoreExecutionState } from "./execution-state.ts";
+import { tell } from "./lifecycle.ts";
+import type { ResidentSession } from "./resident-session.ts";
+import { restoreProtocol, savedMarks } from "./restore-session.ts";
+import { decodeState } from "./session-state.ts";
+import { storeFault } from "./store-fault.ts";
+import { traceIssues } from "./trace-issues.ts";
+
+export async function reloadSession(session: ResidentSession): Promise<void> {
+  const { store } = session.parts;
+  const { plugins } = session;
+  const stored = await store.load(session.id).catch((thrown: unknown) => {
+    throw storeFault(thrown, session.id);
+  });
+  if (stored === undefined) return; // Nobody has committed anything.
+  const snapshot = stored.components.plugins && decodePluginSnapshot(stored.components.plugins);
+  const toolState = stored.components.tools as unknown as ToolState | undefined;
+  plugins.rollbackState();
+  if (snapshot !== undefined) plugins.restore(snapshot);
+  if (toolState !== undefined) plugins.toolRegistry.restoreState(toolState);
+  const state = decodeState(stored, { isLive: !store.isDurable });
+  session.adopt({ ...state, saved: savedMarks(plugins, { snapshot, toolState }) });
+  session.observation.moved();
+  session.invalidateRuntimeCaches();
+  session.refreshToolCatalog();
+  await restoreProtocol(session);
+  await restoreExecutionState(session);
+  const restored = () =>
+    ({ kind: "session_restored", sessionId: session.id, state: session.readView() }) as const;
+  await traceIssues(session, "lifecycle_hook_failed", await tell(session, restored));
+}

@@ -1,0 +1,124 @@
+// Notices what others did to the store: one cheap poll for a whole runtime, and only while somebody listens.
+//   SW1  listeners are told of what this runtime did at once, and of what others did with the next poll.
+//   SW2  without listeners there is no timer; in the background a sweep comes now and then, which keeps no process alive.
+
+import type { Clock } from "../base/clock.ts";
+import type { Store } from "../store/contract.ts";
+
+const POLL_MS = 100;
+const SWEEP_MS = 5000;
+
+type Listener = () => void;
+
+interface UntilOptions {
+  readonly everyMs?: number;
+  /** Wall time. What is far away is left to the sweep, which needs no timer of its own for it. */
+  readonly due?: number | undefined;
+  readonly signal?: AbortSignal;
+}
+
+export class StoreWatch {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #listeners = new Set<Listener>();
+  #mark: number | undefined;
+  #stopPoll: (() => void) | undefined;
+  #stopSweep: (() => void) | undefined;
+  #sweep: (() => void) | undefined;
+  #isClosed = false;
+
+  constructor(store: Store, clock: Clock) {
+    this.#store = store;
+    this.#clock = clock;
+  }
+
+  /** Calls the listener whenever something may have changed, until the function it returns is called. */
+  listen(listener: Listener): () => void {
+    this.#listeners.add(listener);
+    this.#schedule();
+    return () => {
+      this.#listeners.delete(listener);
+      if (this.#listeners.size > 0) return;
+      this.#stopPoll?.();
+      this.#stopPoll = undefined;
+    };
+  }
+
+  /**
+   * Resolves when `check` is true, which is asked now and after every change; after `everyMs` too, and when `due` has
+   * come. An aborted signal ends it as well.
+   */
+  async until(check: () => Promise<boolean>, options: UntilOptions = {}): Promise<void> {
+    const { signal } = options;
+    let wake = (): void => undefined;
+    const onMove = (): void => wake();
+    const unlisten = this.listen(onMove);
+    signal?.addEventListener("abort", onMove, { once: true });
+    try {
+      for (;;) {
+        const moved = new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+        if (isAborted(signal) || (await check())) return;
+        const stopTimer = this.#wakeAt(options, onMove);
+        if (!isAborted(signal)) await moved;
+        stopTimer?.();
+      }
+    } finally {
+      unlisten();
+      signal?.removeEventListener("abort", onMove);
+    }
+  }
+
+  /** Something changed here. */
+  notify(): void {
+    for (const listener of [...this.#listeners]) listener();
+    if (!this.#isClosed) this.#sweep?.();
+  }
+
+  /** Calls `sweep` after what happened here, and now and then for as long as the process lives for other reasons. */
+  sweep(sweep: () => void): void {
+    this.#sweep = sweep;
+    if (this.#isClosed) return;
+    const again = (): void => {
+      this.notify();
+      this.sweep(sweep);
+    };
+    this.#stopSweep = this.#clock.after(SWEEP_MS, again, { isBackground: true });
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#stopPoll?.();
+    this.#stopPoll = undefined;
+    this.#stopSweep?.();
+    this.notify();
+  }
+
+  #wakeAt({ everyMs, due }: UntilOptions, wake: Listener): (() => void) | undefined {
+    const left = due === undefined ? Number.POSITIVE_INFINITY : Math.max(0, due - this.#clock.now());
+    const ms = Math.min(
+      everyMs ?? Number.POSITIVE_INFINITY,
+      left <= SWEEP_MS ? left : Number.POSITIVE_INFINITY,
+    );
+    return ms === Number.POSITIVE_INFINITY ? undefined : this.#clock.after(ms, wake);
+  }
+
+  #schedule(): void {
+    if (this.#isClosed || this.#stopPoll !== undefined || this.#listeners.size === 0) return;
+    this.#stopPoll = this.#clock.after(POLL_MS, () => void this.#poll());
+  }
+
+  async #poll(): Promise<void> {
+    const mark = await this.#store.changes().catch(() => this.#mark);
+    this.#stopPoll = undefined;
+    const hasMoved = mark !== this.#mark;
+    this.#mark = mark;
+    if (hasMoved) this.notify();
+    this.#schedule();
+  }
+}
+
+function isAborted(signal: AbortSignal | undefined): boolean {
+  return signal?.aborted === true;
+}

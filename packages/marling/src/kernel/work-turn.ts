@@ -1,0 +1,151 @@
+// One accepted turn, worked on by this runtime: taken up, run, and put to sleep when all it can do is wait.
+
+import { MarlingError } from "../base/errors.ts";
+import { isJsonObject, type Json, type JsonObject } from "../model/json.ts";
+import type { TurnReport } from "../model/turn.ts";
+import type { InboxRow } from "../store/contract.ts";
+import { type AdmitOptions, inputMessage } from "./admit.ts";
+import { claimSession } from "./claim-session.ts";
+import { countRecovery } from "./count-recovery.ts";
+import type { PlannedEnvironment } from "./environment.ts";
+import type { ResidentSession } from "./resident-session.ts";
+import { type AcceptedTurn, runTurn } from "./run-turn.ts";
+import { TurnParked } from "./turn-parked.ts";
+import { decodeProgress } from "./turn-progress.ts";
+import type { QueuedTurn } from "./turn-queue.ts";
+
+/** What a turn starts with; live values when it was asked for just now, else what is stored with its input. */
+export type StartOptions = AdmitOptions & {
+  readonly isRecovery?: boolean;
+  readonly plan?: PlannedEnvironment | undefined;
+};
+
+/**
+ * Makes a session this runtime's for a turn. True when the turn is over already: it joined another one, was withdrawn, or
+ * ran somewhere else; then its row has the report.
+ */
+export async function takeUp(
+  session: ResidentSession,
+  turn: QueuedTurn,
+  refuseClosed: () => void,
+): Promise<boolean> {
+  if (session.parts.effects.remembers === true) {
+    try {
+      await claimSession(session, async () => {
+        refuseClosed();
+        return lookAgain(session, turn);
+      });
+    } catch (thrown) {
+      if (turn.row.report !== undefined) return true;
+      throw thrown;
+    }
+  }
+  return lookAgain(session, turn);
+}
+
+/** Reads the row of a turn again; true when it has a report. */
+export async function lookAgain({ parts }: ResidentSession, turn: QueuedTurn): Promise<boolean> {
+  const { sessionId, turnId, submitted } = turn.row;
+  turn.row = (await parts.store.find({ sessionId, turnId, submitted })) ?? turn.row;
+  return turn.row.report !== undefined;
+}
+
+/** Whether a turn that sleeps has something to do. */
+export async function isAwake({ parts }: ResidentSession, row: InboxRow): Promise<boolean> {
+  const { parked, cancel, report, sessionId, turnId } = row;
+  if (parked === undefined || cancel !== undefined || report !== undefined) return true;
+  if (parked.due !== null && parked.due <= parts.clock.now()) return true;
+  const waits = await parts.store.waits.read(sessionId, turnId);
+  return waits.some(
+    ({ name, resolution, isOver }) => parked.names.includes(name) && (isOver || resolution !== undefined),
+  );
+}
+
+/** Runs a turn from its beginning; nothing when it went to sleep. */
+export async function runUntilAsleep(
+  session: ResidentSession,
+  turn: QueuedTurn,
+  options: StartOptions,
+): Promise<TurnReport | undefined> {
+  const { parts, lease } = session;
+  const { row, control } = turn;
+  if (row.cancel !== undefined) control.request(row.cancel.reason);
+  if (turn.hasRun) turn.shown.beginAgain();
+  turn.hasRun = true;
+  session.running = { turnId: row.turnId, control };
+  lease.onLost = (error) => control.lose(error);
+  const unlisten =
+    parts.effects.remembers === true ? parts.watch.listen(() => listenForCancel(session, turn)) : undefined;
+  try {
+    return await runTurn(session, await acceptedTurn(session, turn, options));
+  } catch (thrown) {
+    session.isDoubtful = true;
+    if (!(thrown instanceof TurnParked)) throw asLost(session, thrown);
+    await park(session, turn, thrown);
+    return undefined;
+  } finally {
+    unlisten?.();
+    lease.onLost = undefined;
+    session.running = undefined;
+    parts.effects.forget?.({ sessionId: session.id, turnId: row.turnId });
+  }
+}
+
+async function acceptedTurn(
+  session: ResidentSession,
+  { row, control, events, shown }: QueuedTurn,
+  options: StartOptions,
+): Promise<AcceptedTurn> {
+  const { parts } = session;
+  return {
+    turnId: row.turnId,
+    inputId: row.inputId,
+    message: inputMessage(row),
+    pluginInputs: { ...storedPluginInputs(row), ...options.pluginInputs },
+    extension: options.extension,
+    outputSchema: options.outputSchema ?? storedOutputSchema(row),
+    control,
+    emit: (event) => events.emit(event, shown.isNew(event)),
+    plan: options.plan ?? (isJsonObject(row.plan) ? (row.plan as unknown as PlannedEnvironment) : undefined),
+    progress: decodeProgress(row.progress, `turn ${row.turnId}`),
+    refusal:
+      options.isRecovery === true
+        ? await countRecovery(parts.store, row, session.lease.generation)
+        : undefined,
+  };
+}
+
+/** Somebody else may have asked the turn to end. */
+function listenForCancel(session: ResidentSession, turn: QueuedTurn): void {
+  lookAgain(session, turn).then(
+    () => {
+      if (turn.row.cancel !== undefined) turn.control.cancel(turn.row.cancel.reason);
+    },
+    () => undefined, // The commit will find out.
+  );
+}
+
+async function park(session: ResidentSession, turn: QueuedTurn, { waits, due }: TurnParked): Promise<void> {
+  const { parts, lease } = session;
+  const { turnId } = turn.row;
+  const names = waits.map(({ name }) => name);
+  await parts.effects.flush?.({ sessionId: session.id, turnId, lease: lease.generation });
+  const status = await parts.store.park({ ...lease.held, turnId, names, due: due ?? null });
+  if (status === "ready") return void (await lookAgain(session, turn));
+  lease.drop();
+  turn.row = { ...turn.row, parked: { names, due: due ?? null } };
+}
+
+/** A lease that is lost is known as such, and what the session has in memory is not to be trusted. */
+function asLost({ lease }: ResidentSession, thrown: unknown): unknown {
+  if (MarlingError.is(thrown) && thrown.code === "lease_lost") lease.lose();
+  return thrown;
+}
+
+function storedOutputSchema(row: InboxRow): JsonObject | undefined {
+  return (row.input as { readonly outputSchema?: JsonObject }).outputSchema;
+}
+
+function storedPluginInputs(row: InboxRow): Readonly<Record<string, Json>> {
+  return (row.input as { readonly pluginInputs?: Readonly<Record<string, Json>> }).pluginInputs ?? {};
+}

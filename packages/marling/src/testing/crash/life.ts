@@ -1,0 +1,77 @@
+// One life of the process that is killed: opens the store, recovers, and runs the scenario.
+//   node life.js <url of the scenario> <folder> <life> [<boundary to die at>]
+
+import { join } from "node:path";
+import { MarlingError } from "../../base/errors.ts";
+import { createRuntime } from "../../index.ts";
+import type { Json } from "../../model/json.ts";
+import { sqliteStore } from "../../sqlite.ts";
+import type { NewInput, Store } from "../../store/contract.ts";
+import { Boundaries } from "./boundaries.ts";
+import { type Line, openLine } from "./line.ts";
+import { loadScenario } from "./load-scenario.ts";
+import type { CrashRuntimeOptions, CrashWatch } from "./scenario.ts";
+import { watchedModel } from "./watched-model.ts";
+import { watchedPlugin } from "./watched-plugins.ts";
+import { watchSql } from "./watched-sql.ts";
+import { watchedStore } from "./watched-store.ts";
+import { type ToolWatch, watchedTools } from "./watched-tools.ts";
+import { watchTurns } from "./watched-turns.ts";
+
+const [url = "", folder = "", life = "1", deadly] = process.argv.slice(2);
+const line = openLine();
+const boundaries = new Boundaries(deadly);
+await live();
+line.hangUp();
+
+/** What a scenario names itself may have changed something outside. */
+function boundary(name: string): void {
+  boundaries.moveWorld();
+  boundaries.pass(name);
+  boundaries.moveWorld();
+}
+
+async function live(): Promise<void> {
+  await watchSql(boundaries);
+  const scenario = await loadScenario(url);
+  const watch: CrashWatch = { life: Number(life), boundary };
+  const store = scenario.store?.(folder) ?? sqliteStore({ path: join(folder, "crash.db") });
+  const runtime = createRuntime({
+    ...watchedOptions(scenario.options?.(watch) ?? {}, { line, boundaries }),
+    model: watchedModel(line, boundaries),
+    store: watchedStore(store, { line, boundaries }),
+  });
+  watchTurns(runtime, boundaries);
+  await (scenario.recover?.(runtime, watch) ?? runtime.recover());
+  const end = (await scenario.run(runtime, watch)) as Json;
+  await refuseLostInputs(store, line);
+  await runtime.close();
+  await line.ask("ended", { end: end ?? null, boundaries: boundaries.passed });
+}
+
+function watchedOptions(options: CrashRuntimeOptions, watch: ToolWatch): CrashRuntimeOptions {
+  const { tools, plugins, ...others } = options;
+  return {
+    ...others,
+    ...(tools === undefined ? {} : { tools: watchedTools(tools, watch) }),
+    ...(plugins === undefined ? {} : { plugins: plugins.map((plugin) => watchedPlugin(plugin, watch)) }),
+  };
+}
+
+/** Every input that any life was told is accepted must have a turn that came to its end. */
+async function refuseLostInputs(store: Store, { ask }: Line): Promise<void> {
+  for (const input of await ask("accepted", {})) {
+    const { sessionId, turnId } = input;
+    // What is asked for is what a store said before, so the ids are its own.
+    const row = await store.find(input as Omit<NewInput, "input">).catch(unlessDeleted);
+    if (row !== "deleted" && row?.report === undefined)
+      throw new Error(
+        `the input of turn ${turnId} in session ${sessionId} was accepted, and ${row === undefined ? "is gone" : "is not settled"}`,
+      );
+  }
+}
+
+function unlessDeleted(thrown: unknown): "deleted" {
+  if (MarlingError.is(thrown) && thrown.code === "session_deleted") return "deleted";
+  throw thrown;
+}
