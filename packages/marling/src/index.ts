@@ -5,6 +5,8 @@ export type { Advice, ErrorCode, MarlingErrorOptions } from "./base/errors.ts";
 export { MarlingError } from "./base/errors.ts";
 export type { EffectHost, EffectKind, EffectOptions, EffectRequest, TurnName } from "./effects/contract.ts";
 export { inlineEffects } from "./effects/inline.ts";
+export type { ApprovalQuestion } from "./kernel/approval.ts";
+export type { ApprovalAdmin, ApprovalVerdict } from "./kernel/approvals.ts";
 export type { AttachmentPolicy } from "./kernel/attachments.ts";
 export { createRuntime } from "./kernel/create-runtime.ts";
 export type { GapReason, ObserveOptions, SessionObservation } from "./kernel/observation.ts";
@@ -13,7 +15,7 @@ export type { PendingInput } from "./kernel/pending-inputs.ts";
 export type { PluginHandle } from "./kernel/plugin-handle.ts";
 export type { RecoveryReport } from "./kernel/recovery.ts";
 export type { Runtime, SessionAdmin, SessionOptions, VacuumOptions } from "./kernel/runtime.ts";
-export type { ModelOption, RuntimeOptions } from "./kernel/runtime-options.ts";
+export type { ModelOption, ModelSettings, RuntimeOptions } from "./kernel/runtime-options.ts";
 export type {
   CancelOutcome,
   EnqueueOptions,
@@ -25,7 +27,9 @@ export type {
 export type { SessionTools } from "./kernel/session-tools.ts";
 export type { Turn } from "./kernel/turn-handle.ts";
 export type { OnParked } from "./kernel/turn-queue.ts";
+export type { AiSdkLanguageModel } from "./llm/ai-sdk/language-model.ts";
 export type {
+  ModelCallOptions,
   ModelMessage,
   ModelPort,
   ModelRequest,
@@ -57,6 +61,15 @@ export type {
 } from "./model/model-response.ts";
 export type { SessionPolicy } from "./model/policy.ts";
 export type { PromptContribution, PromptLayer, PromptSlot, PromptTemplate } from "./model/prompt.ts";
+export type {
+  DirectCompletion,
+  DirectCompletionHost,
+  DirectLlmCompletion,
+  DirectRequest,
+  StartedTurn,
+  StartTurnOptions,
+  TurnHost,
+} from "./model/session-host.ts";
 export type {
   FailureClass,
   PendingResult,
@@ -110,6 +123,7 @@ export type {
   Schema,
   ToolContext,
   ToolContract,
+  ToolHost,
   ToolManifest,
   ToolProvider,
   ToolSource,

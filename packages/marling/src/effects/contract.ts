@@ -9,6 +9,7 @@ export type EffectKind =
   | "model_call"
   | "tool_attempt"
   | "code_cell"
+  | "direct_completion"
   | "checkpoint"
   | "wait"
   | "timer";

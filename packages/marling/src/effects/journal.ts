@@ -1,8 +1,9 @@
 // Effects that are remembered in the store until their turn is committed.
 //   JE1  an outcome that is known is returned, and its effect is not performed again.
-//   JE2  an outcome is written before anything that is not kernel code runs: at once for a tool attempt, whose siblings
-//        may still run, and for the others with the next effect that is performed. What is left when the turn commits
-//        is never written.
+//   JE2  an outcome that was paid for is written before anything that is not kernel code runs: at once for a tool attempt,
+//        whose siblings may still run, and for the others with the next effect that is performed. What hooks and
+//        environments came to rides with the next write, before an effect that may take long at the latest. What is left
+//        when the turn commits is never written.
 //   JE3  an effect that must not run twice leaves a mark before it begins; found without an outcome, it was cut.
 //   JE4  a fault of the machinery is passed on and not remembered.
 //   JE6  a plan is written with the mark of its effect; the first one holds in every run.
@@ -13,7 +14,10 @@ import type { Json } from "../model/json.ts";
 import type { EffectHost, EffectKind, EffectOptions, EffectRequest, TurnName } from "./contract.ts";
 
 /** Kinds whose outcome is written in the tick it arrives. */
-const AT_ONCE: ReadonlySet<EffectKind> = new Set(["tool_attempt", "wait", "timer"]);
+const AT_ONCE: ReadonlySet<EffectKind> = new Set(["tool_attempt", "direct_completion", "wait", "timer"]);
+
+/** Kinds that cost nothing but the asking: what they came to may be asked for again, so one need not wait for another. */
+const CHEAP: ReadonlySet<EffectKind> = new Set(["environment", "hook_phase", "checkpoint"]);
 
 type Perform<T> = (plan: Json | undefined) => Promise<T>;
 
@@ -50,6 +54,10 @@ class TurnJournal {
   /** Outcomes of earlier runs that this one has not come to. */
   readonly #ahead: Set<EffectKey>;
   #unwritten: JournalRecord[] = [];
+  /** Whether something is among them that must not be lost to code that runs next. */
+  #isOwed = false;
+  /** Everything that was given to the store; effects that begin at once all wait for it. */
+  #writing: Promise<unknown> | undefined;
 
   private constructor(rows: JournalStore, known: readonly JournalRecord[]) {
     this.#rows = rows;
@@ -76,7 +84,7 @@ class TurnJournal {
   async run<T>(request: EffectRequest, perform: Perform<T>, { cut, plan }: EffectOptions<T>): Promise<T> {
     const { key, kind, lease } = request;
     this.#ahead.delete(key);
-    if (this.#outcomes.has(key)) return this.#outcomes.get(key) as T;
+    if (this.#outcomes.has(key)) return this.#known(key) as T;
     const isStarted = this.#started.has(key);
     const planned = isStarted ? this.#started.get(key) : plan;
     await this.#begin(request, { isMarked: !isStarted && (cut ?? plan) !== undefined, plan });
@@ -86,16 +94,25 @@ class TurnJournal {
     return outcome;
   }
 
-  async flush(lease: number | undefined): Promise<void> {
-    const rows = this.#unwritten;
-    if (rows.length === 0) return;
-    this.#unwritten = [];
-    await this.#rows.append(rows, lease);
+  /** An outcome of an earlier run. What was done inside the effect is not asked for again. */
+  #known(key: EffectKey): Json | undefined {
+    for (const inner of this.#ahead) if (inner.startsWith(`${key}/`)) this.#ahead.delete(inner);
+    return this.#outcomes.get(key);
   }
 
-  /** Before an effect begins, everything known is written, and its own mark with it. */
+  async flush(lease: number | undefined): Promise<void> {
+    const rows = this.#unwritten;
+    if (rows.length > 0) {
+      this.#unwritten = [];
+      this.#isOwed = false;
+      this.#writing = Promise.all([this.#writing, this.#rows.append(rows, lease)]);
+    }
+    await this.#writing;
+  }
+
+  /** Before an effect begins, everything known is written, and its own mark with it; a cheap one waits for what is owed. */
   async #begin(
-    { sessionId, turnId, key, lease }: EffectRequest,
+    { sessionId, turnId, key, kind, lease }: EffectRequest,
     { isMarked, plan }: { readonly isMarked: boolean; readonly plan: Json | undefined },
   ): Promise<void> {
     if (isMarked) {
@@ -103,11 +120,13 @@ class TurnJournal {
       const planned = plan === undefined ? {} : { outcome: plan };
       this.#unwritten.push({ sessionId, turnId, key, status: "started", ...planned });
     }
-    await this.flush(lease);
+    if (isMarked || this.#isOwed || !CHEAP.has(kind)) await this.flush(lease);
+    else await this.#writing;
   }
 
-  #remember({ sessionId, turnId, key }: EffectRequest, outcome: Json): void {
+  #remember({ sessionId, turnId, key, kind }: EffectRequest, outcome: Json): void {
     this.#outcomes.set(key, outcome);
     this.#unwritten.push({ sessionId, turnId, key, status: "done", outcome });
+    if (!CHEAP.has(kind)) this.#isOwed = true;
   }
 }

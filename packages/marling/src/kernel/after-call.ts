@@ -3,6 +3,7 @@ import type { ToolManifest } from "../tool/contract.ts";
 import { keepAttachments } from "./attachments.ts";
 import type { DispatchCall } from "./dispatch.ts";
 import { failedHookOutput } from "./failed-hook-output.ts";
+import { hostIn } from "./services.ts";
 import { afterToolCall } from "./tool-hooks.ts";
 import type { TurnRun } from "./turn-run.ts";
 
@@ -29,7 +30,7 @@ export async function afterCall(
       args,
       argumentProjection: manifest.argumentProjection,
       turnContext: turn.context,
-      host: session.host("tool"),
+      host: hostIn(turn, "tool"),
       result,
       durationMs,
     });

@@ -9,6 +9,7 @@ import type { Delivery, TurnEffect, TurnRecord } from "../turn/effect.ts";
 import { inputMessage } from "./admit.ts";
 import { runPhase } from "./directive.ts";
 import { recordsOf } from "./hook-messages.ts";
+import { hostIn } from "./services.ts";
 import { TurnFault } from "./turn-fault.ts";
 import { emitPluginEvents, nameOf, type TurnRun, viewOf } from "./turn-run.ts";
 
@@ -25,12 +26,12 @@ export async function performCheckpoint(
   const { messages, events, abort } = await runPhase(turn, {
     phase: "checkpoint",
     effect,
-    ask: () =>
+    ask: (scope) =>
       session.plugins.atCheckpoint({
         sessionId: session.id,
         checkpoint: effect.checkpoint,
         state: viewOf(turn, [...records, ...recordsOf(arrived)]),
-        host: session.host("checkpoint"),
+        host: hostIn(scope, "checkpoint"),
       }),
   });
   for (const { pluginId, value } of events) emitPluginEvents(turn, pluginId, [value]);

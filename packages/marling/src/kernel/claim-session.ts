@@ -1,11 +1,12 @@
 // Claim: a session becomes this runtime's to write to, as it is now.
 //   CL1  who holds the lease is waited for; the store says when its holder is dead, else its time runs out.
-//   CL2  what others committed since is taken over before anything is done.
+//   CL2  what others committed since is taken over before anything is done, in a turn or beside turns.
 
 import { MarlingError } from "../base/errors.ts";
 import type { Claim } from "../store/contract.ts";
 import { reloadSession } from "./reload-session.ts";
 import type { ResidentSession } from "./resident-session.ts";
+import { storeFault } from "./store-fault.ts";
 
 /** A lease that others hold is asked for again after this time at the latest. */
 const ASK_AGAIN_MS = 250;
@@ -35,6 +36,24 @@ export async function claimSession(
   if (claimed === undefined && !session.isDoubtful) return { hasMoved: false };
   const revision = claimed?.revision ?? (await parts.store.revision(session.id));
   return { hasMoved: await catchUp(session, revision), ...(claimed === undefined ? {} : { claim: claimed }) };
+}
+
+/** Before something is done beside turns, in the turn of its writer: takes over what others committed. */
+export async function refreshSession(session: ResidentSession): Promise<void> {
+  const { lease, parts, commits, isDoubtful } = session;
+  if (parts.effects.remembers !== true || (lease.generation !== undefined && !isDoubtful)) return;
+  await commits.idle();
+  const revision = await parts.store.revision(session.id).catch((thrown: unknown) => {
+    throw storeFault(thrown, session.id);
+  });
+  await catchUp(session, revision);
+}
+
+/** As `refreshSession`, for what waits for no turn: only when nothing is at work here, which has the session as it is. */
+export async function refreshIdle(session: ResidentSession): Promise<void> {
+  const { parts, writer } = session;
+  if (parts.effects.remembers === true && writer.length === 0)
+    await writer.run(() => refreshSession(session));
 }
 
 /** Takes over what others committed, if they did. */

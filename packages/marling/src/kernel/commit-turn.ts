@@ -1,10 +1,10 @@
 // The commit of one part of a turn, with the report that settles its input.
 
 import { MarlingError } from "../base/errors.ts";
-import type { FrameId } from "../model/ids.ts";
+import type { FrameId, InputId } from "../model/ids.ts";
 import { toolFailure } from "../model/tool-output.ts";
 import type { ModelCallRecord, TurnIssue, TurnOutcome, TurnReport } from "../model/turn.ts";
-import { addUsage, NO_USAGE, type TokenUsage, type UsageEntry } from "../model/usage.ts";
+import { addToLedger, addUsage, NO_USAGE, type TokenUsage, type UsageEntry } from "../model/usage.ts";
 import { bodiesOf, decodeAppendNodes } from "../session/append-node.ts";
 import { openFrame, type SessionGraph } from "../session/graph.ts";
 import type { AppendOperation, SessionNode } from "../session/node.ts";
@@ -85,49 +85,68 @@ async function commitUnlessCancelled(turn: TurnRun, end: TurnEnd): Promise<Commi
   }
 }
 
-async function commitPart(turn: TurnRun, { finalized, accepted, switches }: TurnEnd): Promise<CommittedTurn> {
-  const { outcome, records } = finalized;
-  if (outcome.kind === "switch_frame" && switches < MAX_FRAME_SWITCHES) {
-    const progress = encodeProgress({
-      task: outcome.task,
-      switches: switches + 1,
-      log: turn.log,
-      joined: turn.joined,
-    });
-    const committed = await commitRecords(turn, records, {
-      open: outcome,
-      budgetBytes: turn.session.parts.commitBytes,
-      advances: { inputId: accepted.inputId, progress },
-    });
-    return { kind: "switched", task: outcome.task, revision: committed.revision, frame: committed.frame };
-  }
-  const ended = outcome.kind === "switch_frame" ? tooManySwitches(turn) : outcome;
+async function commitPart(turn: TurnRun, end: TurnEnd): Promise<CommittedTurn> {
+  const { outcome } = end.finalized;
+  if (outcome.kind === "switch_frame" && end.switches < MAX_FRAME_SWITCHES)
+    return commitSwitch(turn, end, outcome);
+  return commitEnd(turn, end, outcome.kind === "switch_frame" ? tooManySwitches(turn) : outcome);
+}
+
+/** The turn goes on in another frame; where it goes on from is kept with its input. */
+async function commitSwitch(
+  turn: TurnRun,
+  { finalized, accepted, switches }: TurnEnd,
+  open: SwitchOutcome,
+): Promise<CommittedTurn> {
+  const { task } = open;
+  const childUsage = usageSoFar(turn);
+  const log = { ...turn.log, childUsage: [...childUsage] };
+  const progress = encodeProgress({ task, switches: switches + 1, log, joined: turn.joined });
+  const committed = await commitRecords(turn, finalized.records, {
+    open,
+    budgetBytes: turn.session.parts.commitBytes,
+    advances: { inputId: accepted.inputId, progress },
+  });
+  turn.log.childUsage.splice(0, turn.log.childUsage.length, ...childUsage);
+  return { kind: "switched", task, revision: committed.revision, frame: committed.frame };
+}
+
+async function commitEnd(
+  turn: TurnRun,
+  { finalized, accepted }: TurnEnd,
+  outcome: TurnOutcome,
+): Promise<CommittedTurn> {
+  const { records, isFault = false } = finalized;
+  const { turnId, inputId } = accepted;
+  const childUsage = usageSoFar(turn);
   let report: TurnReport | undefined;
   const committed = await commitRecords(turn, records, {
-    ...(finalized.isFault === true
-      ? { keepsExecution: false }
-      : { budgetBytes: turn.session.parts.commitBytes }),
-    forgets: [turn.turnId, ...(accepted.turnId === turn.turnId ? [] : [accepted.turnId])],
-    endsTurn: true,
+    ...(isFault ? { keepsExecution: false } : { budgetBytes: turn.session.parts.commitBytes }),
+    forgets: [turn.turnId, ...(turnId === turn.turnId ? [] : [turnId])],
+    joins: isFault ? turn.joined.slice(0, turn.committedJoins) : turn.joined,
     settles: (revision, issues) => {
-      report = reportOf(turn, { outcome: ended, records, turnId: accepted.turnId, revision, issues });
-      return { inputId: accepted.inputId, report };
+      report = reportOf(turn, { outcome, records, turnId, revision, issues, childUsage });
+      return { inputId, report };
     },
   });
-  return {
-    kind: "ended",
-    report: report as TurnReport,
-    revision: committed.revision,
-    frame: committed.frame,
-  };
+  const { revision, frame } = committed;
+  return { kind: "ended", report: report as TurnReport, revision, frame };
+}
+
+/** What was used beside the turn's own model calls, in this part of it and in those before. */
+function usageSoFar({ spent, log }: TurnRun): readonly UsageEntry[] {
+  return spent.reduce(addToLedger, log.childUsage as readonly UsageEntry[]);
 }
 
 interface CommitOptions {
   readonly open?: SwitchOutcome;
   readonly keepsExecution?: boolean;
   readonly budgetBytes?: number;
-  /** The last commit of the turn: what joined it is settled, and its lease is let go unless another turn is next. */
-  readonly endsTurn?: boolean;
+  /**
+   * Of the last commit of the turn: what joined it and is in the history is settled, what is not becomes a turn of its own.
+   * Its lease is let go unless another turn is next.
+   */
+  readonly joins?: readonly InputId[];
   readonly forgets?: Change["forgets"];
   readonly settles?: Change["settles"];
   readonly advances?: Change["advances"];
@@ -143,7 +162,7 @@ async function commitRecords(
     keepsExecution = true,
     budgetBytes,
     forgets = [turn.turnId],
-    endsTurn = false,
+    joins,
   }: CommitOptions,
 ): Promise<Committed & { readonly frame: OpenedFrame | undefined }> {
   const { session } = turn;
@@ -152,13 +171,15 @@ async function commitRecords(
     operation: turn.operation,
     counts: open === undefined ? "turn" : "nothing",
     change: (graph) => changeGraph(turn, graph, { records, open }),
-    usage: ledgerEntries(session, partCalls(turn)),
+    usage: [...ledgerEntries(session, partCalls(turn)), ...turn.spent],
     lastPromptUsage: promptUsage(partCalls(turn)),
     keepsExecution,
     budgetBytes,
     forgets,
-    ...(endsTurn && turn.joined.length > 0 ? { joins: turn.joined } : {}),
-    ...(session.plugins.hasRuntimeEventHooks ? { announces: turn.turnId } : { releases: endsTurn }),
+    ...(joins === undefined || joins.length === 0 ? {} : { joins }),
+    ...(session.plugins.hasRuntimeEventHooks
+      ? { announces: turn.turnId }
+      : { releases: joins !== undefined }),
     ...(settles === undefined ? {} : { settles }),
     ...(advances === undefined ? {} : { advances }),
   });
@@ -241,9 +262,13 @@ interface Ended {
   readonly revision: number;
   /** What went wrong in the commit without ending it. */
   readonly issues: readonly TurnIssue[];
+  readonly childUsage: readonly UsageEntry[];
 }
 
-function reportOf(turn: TurnRun, { outcome, records, turnId, revision, issues }: Ended): TurnReport {
+function reportOf(
+  turn: TurnRun,
+  { outcome, records, turnId, revision, issues, childUsage }: Ended,
+): TurnReport {
   const { toolCalls, modelCalls } = turn.log;
   return {
     outcome,
@@ -251,7 +276,7 @@ function reportOf(turn: TurnRun, { outcome, records, turnId, revision, issues }:
     turnId,
     revision,
     usage: modelCalls.reduce((sum, call) => addUsage(sum, call.usage), NO_USAGE),
-    childUsage: [],
+    childUsage,
     toolCalls: [...toolCalls],
     modelCalls: [...modelCalls],
     issues: [...turn.log.issues, ...issues],

@@ -71,6 +71,7 @@ export function commitChange(session: ResidentSession, change: Change | (() => C
       if (
         session.parts.effects.remembers === true &&
         session.lease.generation === undefined &&
+        session.state.revision > 0 &&
         isContended(thrown)
       )
         return await commitContended(session, make, thrown);
@@ -82,7 +83,8 @@ export function commitChange(session: ResidentSession, change: Change | (() => C
 
 const ATTEMPTS = 5;
 
-function isContended(thrown: unknown): thrown is MarlingError {
+/** Whether somebody else has written to the session, or may at this moment. */
+export function isContended(thrown: unknown): thrown is MarlingError {
   return MarlingError.is(thrown) && (thrown.code === "lease_held" || thrown.code === "revision_conflict");
 }
 

@@ -6,6 +6,7 @@ import { openFrame, type SessionGraph } from "../session/graph.ts";
 import type { AppendOperation, NodeDraft } from "../session/node.ts";
 import type { SessionReadView } from "../session/view.ts";
 import type { TurnRecord } from "../turn/effect.ts";
+import { refreshSession } from "./claim-session.ts";
 import { commitChange, operationOf } from "./commit.ts";
 import { compactionOperation, freeFrameId } from "./commit-turn.ts";
 import { tell } from "./lifecycle.ts";
@@ -19,6 +20,7 @@ export async function compactSession(
   session: ResidentSession,
   instructions: string | undefined,
 ): Promise<boolean> {
+  await refreshSession(session);
   const operation = operationOf(session, "compaction");
   const { operations, graph: base } = session.state;
   const seeds = await seedNodes(session, { instructions, state: session.readView(), operation });

@@ -95,7 +95,9 @@ async function arrivalSoFar(
   const row = await waits.find(name);
   if (row?.resolution !== undefined) return arrivalOf(row.resolution);
   if (turn.control.isCancelled) return giveUpWaiting(turn, name, "cancelled");
-  return due !== undefined && due <= clock.now() ? giveUpWaiting(turn, name, "timeout") : undefined;
+  // An earlier run may have given up and been cut before that was recorded; it holds, whatever the clock says now.
+  const isLate = row?.isOver === true || (due !== undefined && due <= clock.now());
+  return isLate ? giveUpWaiting(turn, name, "timeout") : undefined;
 }
 
 /** A live wait: the value, the deadline or the end of the turn, whichever is first. */

@@ -4,11 +4,20 @@ import { MarlingError } from "../base/errors.ts";
 import { isJsonObject, type Json, jsonEqual } from "../model/json.ts";
 import { decodePolicy, type SessionPolicy } from "../model/policy.ts";
 import { currentFrame, withAssignment } from "../session/graph.ts";
+import { refreshSession } from "./claim-session.ts";
 import { commitChange, operationOf } from "./commit.ts";
 import { tell } from "./lifecycle.ts";
 import { modelOf } from "./model-binding.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { traceIssues } from "./trace-issues.ts";
+
+/** As `configureSession`, of the session as it is now, after whatever is at work in it. */
+export function reconfigureSession(session: ResidentSession, patch: Partial<SessionPolicy>): Promise<void> {
+  return session.writer.run(async () => {
+    await refreshSession(session);
+    await configureSession(session, patch);
+  });
+}
 
 /** Applies a patch; a member given as `undefined` goes back to what the runtime says. Refuses it as a whole. */
 export async function configureSession(

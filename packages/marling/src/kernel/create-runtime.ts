@@ -10,6 +10,7 @@ import type { Plugin } from "../plugin/plugin.ts";
 import { createPluginHost } from "../plugin/plugin-host.ts";
 import type { Store } from "../store/contract.ts";
 import { memoryStore } from "../store/memory.ts";
+import { Approvals } from "./approvals.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
 import { Runtime } from "./runtime.ts";
 import { bindModels, checkRuntimeOptions, type RuntimeOptions } from "./runtime-options.ts";
@@ -42,6 +43,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
       clock,
     }),
     waits: new Waits(store, watch),
+    approvals: new Approvals(store, watch),
     watch,
     leases: new LeaseKeeper({ store, clock, owner, ttlMs: options.leaseMs ?? DEFAULT_LEASE_MS }),
     owner,

@@ -12,12 +12,19 @@ import type { PluginSession } from "../plugin/plugin-session.ts";
 import { decodeSessionCreateRequest, type SessionCreateRequest } from "../plugin/session-create.ts";
 import { bodiesOf } from "../session/append-node.ts";
 import type { FrameAssignment, SessionAuthority } from "../session/frame.ts";
-import { type Appended, appendToGraph, createGraph, forkGraph, withAssignment } from "../session/graph.ts";
+import {
+  type Appended,
+  appendToGraph,
+  createGraph,
+  currentFrame,
+  forkGraph,
+  withAssignment,
+} from "../session/graph.ts";
 import { modelOf } from "./model-binding.ts";
 import { materialize } from "./open-session.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { reachable } from "./services.ts";
-import { NOTHING_SAVED, type SessionState } from "./session-state.ts";
+import { decodeState, NOTHING_SAVED, type SessionState } from "./session-state.ts";
 
 /** What a new session is made from. */
 interface Origin {
@@ -28,18 +35,28 @@ interface Origin {
   readonly policy: SessionPolicy;
   /** Where the session stood whose history it begins with, if there is one. */
   readonly start: SessionState | undefined;
+  /** The effect that asks for it. */
+  readonly cause: string | undefined;
 }
+
+/** A session that was made, or one that an earlier run of the same effect made. */
+export type MadeSession =
+  | { readonly kind: "made"; readonly session: ResidentSession }
+  | { readonly kind: "known"; readonly id: SessionId };
 
 export async function createSession(
   from: ResidentSession,
   raw: SessionCreateRequest,
-): Promise<ResidentSession> {
+  cause: string | undefined,
+): Promise<MadeSession> {
   const request = decodeSessionCreateRequest(raw);
-  const { id, release } = await newId(from, request);
+  const place = await newId(from, request, cause);
+  if (place.release === undefined) return { kind: "known", id: place.id };
   try {
-    return await makeSession(originOf(from, id, request), request);
+    const origin = { ...originOf(from, place.id, request), cause };
+    return { kind: "made", session: await makeSession(origin, request) };
   } finally {
-    release();
+    place.release();
   }
 }
 
@@ -65,7 +82,11 @@ async function makeSession(origin: Origin, request: SessionCreateRequest): Promi
   return materialize(parts, { plugins, state, opening: nodes, start: share });
 }
 
-function originOf(from: ResidentSession, id: SessionId, request: SessionCreateRequest): Origin {
+function originOf(
+  from: ResidentSession,
+  id: SessionId,
+  request: SessionCreateRequest,
+): Omit<Origin, "cause"> {
   const source = sourceOf(from, request);
   return { id, from, parent: parentOf(from, request), policy: (source ?? from).policy, start: source?.state };
 }
@@ -83,27 +104,46 @@ function parentOf(from: ResidentSession, { relation }: SessionCreateRequest): Re
 
 interface NewId {
   readonly id: SessionId;
-  /** Gives the id back; from then on the store says whether it is taken. */
-  release(): void;
+  /** Gives the id back; from then on the store says whether it is taken. Missing when the session is there already. */
+  readonly release?: () => void;
 }
 
 /** The id that was asked for, if it is free; else one that derives from where the session that asks stands. */
-async function newId(from: ResidentSession, request: SessionCreateRequest): Promise<NewId> {
+async function newId(
+  from: ResidentSession,
+  request: SessionCreateRequest,
+  cause: string | undefined,
+): Promise<NewId> {
   const wanted = request.sessionId?.trim() ?? "";
-  if (wanted === "") return derivedId(from);
+  if (wanted === "") return derivedId(from, cause);
   const id = sessionId(wanted);
   const release = await reserve(from, id);
   if (release !== undefined) return { id, release };
+  if (await isMadeBy(from, id, cause)) return { id };
   const message = `session ${from.id}: expected a new id for the session to create, found ${id}, which exists`;
   throw new MarlingError("duplicate_session", message, { details: { sessionId: id } });
 }
 
-async function derivedId(from: ResidentSession): Promise<NewId> {
+async function derivedId(from: ResidentSession, cause: string | undefined): Promise<NewId> {
   for (let number = 1; ; number += 1) {
     const id = sessionId(`${from.id}:child:${from.state.revision}.${number}`);
     const release = await reserve(from, id);
     if (release !== undefined) return { id, release };
+    if (await isMadeBy(from, id, cause)) return { id };
   }
+}
+
+/** Whether a session was made by the same effect, in an earlier run of it. */
+async function isMadeBy(
+  { parts }: ResidentSession,
+  id: SessionId,
+  cause: string | undefined,
+): Promise<boolean> {
+  if (cause === undefined) return false;
+  const open = parts.sessions.find(id);
+  if (open !== undefined) return open.frame.assignment.cause === cause;
+  const stored = await parts.store.load(id);
+  return stored !== undefined && currentFrame(decodeState(stored).graph).assignment.cause === cause;
 }
 
 async function reserve({ parts }: ResidentSession, id: SessionId): Promise<(() => void) | undefined> {
@@ -116,7 +156,9 @@ function assignmentOf(origin: Origin, request: SessionCreateRequest): FrameAssig
   if (request.policy?.model !== undefined) modelOf(from, policy.model);
   const { toolAccess, subagent, pluginOptions, usageSource = "child" } = request;
   const held = (parent ?? from).frame.assignment.authority;
-  return { policy, authority: narrowAuthority(held, { toolAccess, subagent, pluginOptions }), usageSource };
+  const authority = narrowAuthority(held, { toolAccess, subagent, pluginOptions });
+  const made = origin.cause === undefined ? {} : { cause: origin.cause };
+  return { policy, authority, usageSource, ...made };
 }
 
 /** The graph that the new session begins with, and the nodes of it that are not shared with the source. */

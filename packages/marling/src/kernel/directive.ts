@@ -13,7 +13,7 @@ import type { Directive, DirectiveKind } from "../plugin/directive.ts";
 import type { PluginOwned } from "../plugin/hook-runner.ts";
 import type { HookName } from "../plugin/hooks.ts";
 import { acceptMessages } from "./hook-messages.ts";
-import type { ResidentSession } from "./resident-session.ts";
+import { hostServices } from "./services.ts";
 import { performEffect, type TurnRun } from "./turn-run.ts";
 
 /** The phases in which hooks return directives. */
@@ -101,21 +101,21 @@ export interface PhaseResult {
 export interface PhaseInit {
   readonly phase: TurnPhase;
   readonly effect: { readonly key: string; readonly kind: EffectKind };
-  ask(): Promise<readonly PluginOwned<Directive>[]>;
+  ask(scope: TurnRun): Promise<readonly PluginOwned<Directive>[]>;
 }
 
 /** Asks the hooks of a phase and applies what they want, in order. */
 export async function runPhase(turn: TurnRun, { phase, effect, ask }: PhaseInit): Promise<PhaseResult> {
-  return performEffect(turn, effect, async (scope) => applyDirectives(scope, await ask(), phase));
+  return performEffect(turn, effect, async (scope) => applyDirectives(scope, await ask(scope), phase));
 }
 
 /** A session to create or a trace to write: done at once; a failure names plugin and hook. */
 export async function applyNow(
-  session: ResidentSession,
+  scope: TurnRun,
   value: Extract<Directive, { kind: "create_session" | "emit_trace" }>,
   { pluginId, phase }: Site,
 ): Promise<void> {
-  const { services } = session;
+  const services = hostServices(scope.session, scope);
   try {
     if (value.kind === "create_session") await services.createSession(value.request);
     else await services.emitTrace({ ...value, name: `plugin.${pluginId}.${value.name}` });
@@ -167,7 +167,7 @@ async function applyDirectives(
         break;
       case "create_session":
       case "emit_trace":
-        await applyNow(turn.session, value, { pluginId, phase });
+        await applyNow(turn, value, { pluginId, phase });
         break;
       case "emit_events":
         events.push(...value.events.map((event) => ({ pluginId, value: event })));

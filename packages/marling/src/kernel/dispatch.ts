@@ -12,6 +12,7 @@ import { type ToolCallRecord, type ToolOutput, toolCancelled, toolFailure } from
 import { decodeAppendNodes } from "../session/append-node.ts";
 import type { ExecutionGrant } from "../tool/contract.ts";
 import { runConcurrently } from "../tool/dispatch.ts";
+import { awaitApproval } from "./approval.ts";
 import { type PreparedDispatch, prepareCall, type ReadyCall, settled } from "./prepare-call.ts";
 import { type CallResult, runCall } from "./tool-attempt.ts";
 import { TurnParked } from "./turn-parked.ts";
@@ -108,7 +109,12 @@ async function runToEnd(run: DispatchRun<ReadyCall>, options: DispatchOptions): 
   const { callId } = run.prepared.call;
   const { round, canPark } = options;
   try {
-    const result = await runCall(run.scope, run.prepared, {
+    const prepared = await allowed(run, options);
+    if (prepared.kind === "settled") {
+      const result = { output: prepared.output, durationMs: 0, round };
+      return finish(run, await conclude(run.scope, prepared, result), options);
+    }
+    const result = await runCall(run.scope, prepared, {
       round,
       canPark,
       isAbandoned: () => run.abandoned !== undefined,
@@ -116,12 +122,24 @@ async function runToEnd(run: DispatchRun<ReadyCall>, options: DispatchOptions): 
         dispatchCalls(scope, calls, { path: "tool", round, parentCallId: callId, ...nested }),
     });
     if (run.abandoned !== undefined) return;
-    const completed = await conclude(run.scope, run.prepared, { ...result, round });
+    const completed = await conclude(run.scope, prepared, { ...result, round });
     if (run.abandoned === undefined) finish(run, completed, options);
   } catch (thrown) {
     if (!(thrown instanceof TurnParked)) throw thrown;
     run.parked = thrown;
   }
+}
+
+/** The call when it may run; one that somebody has to allow waits for that here. */
+async function allowed(
+  { scope, prepared }: DispatchRun<ReadyCall>,
+  { round, canPark }: DispatchOptions,
+): Promise<PreparedDispatch> {
+  const { approval, call } = prepared;
+  if (approval === undefined) return prepared;
+  const { question, digest, goOn } = approval;
+  const output = await awaitApproval(scope, question, { round, canPark, digest });
+  return output === undefined ? goOn(scope) : settled(call, output);
 }
 
 async function finishSettled(run: DispatchRun, options: DispatchOptions): Promise<void> {

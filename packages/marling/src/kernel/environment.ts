@@ -1,5 +1,6 @@
 // The environment of a round: the system prompt and the tools the model is told of.
-//   EN1  within a turn it is made again only when the tools, a plugin's state or the overlay moved.
+//   EN1  within a turn it is made again only when the tools, a plugin's state or the overlay moved. Where nothing did, and
+//        no earlier run says otherwise, the round asks for no effect and costs no write.
 //   EN2  what a turn was begun with is kept by content address, and every run of it uses that: a deployment in between
 //        changes the next turn, not this one.
 //   EN3  where no code of plugins takes part, it is made when the input is accepted and kept with it, so that it costs no
@@ -7,14 +8,17 @@
 
 import { sha256 } from "../base/digest.ts";
 import type { ToolSpec } from "../llm/contract.ts";
+import type { EffectKey } from "../model/ids.ts";
 import { isJsonObject, type Json } from "../model/json.ts";
+import type { SessionPolicy } from "../model/policy.ts";
 import type { PromptContribution, PromptLayer } from "../model/prompt.ts";
 import { DEFAULT_TEMPLATE } from "../prompt/render.ts";
 import { resolveLayers } from "../prompt/resolve.ts";
 import type { TurnEffect, TurnRecord } from "../turn/effect.ts";
 import type { ResidentSession } from "./resident-session.ts";
+import { hostIn } from "./services.ts";
 import { TurnFault } from "./turn-fault.ts";
-import { performEffect, type TurnRun, viewOf } from "./turn-run.ts";
+import { nameOf, performEffect, type TurnRun, viewOf } from "./turn-run.ts";
 
 export interface Environment {
   readonly system: string;
@@ -25,14 +29,17 @@ export interface Environment {
 export interface PlannedEnvironment {
   readonly ref: string;
   /** What it was made from, when this process made it. */
-  readonly mark?: string;
+  readonly from?: EnvironmentSource;
 }
 
-/** What is recorded of a round: a new environment by its address, the one before, or, where nothing is kept, the thing. */
-type EnvironmentOutcome =
-  | { readonly ref: string }
-  | { readonly same: true }
-  | { readonly environment: Environment };
+/** What an environment is made from where nobody is asked; both are replaced when they change. */
+export interface EnvironmentSource {
+  readonly catalogKey: string;
+  readonly policy: SessionPolicy;
+}
+
+/** What is recorded of a round: a new environment by its address or, where nothing is kept, the thing itself. */
+type EnvironmentOutcome = { readonly ref: string } | { readonly environment: Environment };
 
 /** Puts the environment of a round in place. */
 export async function performEnvironment(
@@ -41,15 +48,15 @@ export async function performEnvironment(
   records: readonly TurnRecord[],
 ): Promise<void> {
   const { session } = turn;
-  const planned = turn.environment === undefined ? await plannedEnvironment(turn) : undefined;
+  const key = effect.key as EffectKey;
+  const planned = turn.environment === undefined ? await plannedEnvironment(turn, key) : undefined;
   if (planned !== undefined) return put(turn, planned);
+  if (await isUnmoved(turn, key)) return;
   let made: Environment | undefined;
   const outcome = await performEffect<EnvironmentOutcome>(turn, effect, async (scope) => {
-    if (turn.environment !== undefined && turn.environmentMark === session.catalogKey) return { same: true };
     made = await makeEnvironment(scope, records);
     return session.parts.effects.remembers === true ? keep(session, made) : { environment: made };
   });
-  if ("same" in outcome) return;
   put(turn, made ?? ("ref" in outcome ? await read(session, outcome.ref) : outcome.environment));
 }
 
@@ -60,12 +67,22 @@ export function planEnvironment(session: ResidentSession): PlannedEnvironment | 
     plugins.runner.has("prompt.contribute") || plugins.hasBeforeTurnHooks || plugins.hasContextTransforms;
   if (parts.effects.remembers !== true || isAsked || !session.turnPreamble().syncsEnvironment)
     return undefined;
-  const mark = session.catalogKey;
-  const known =
-    session.plannedEnvironment?.mark === mark ? session.plannedEnvironment.environment : undefined;
-  const environment = known ?? environmentOf(session, []);
-  session.plannedEnvironment = { mark, environment };
-  return { ...keep(session, environment), mark };
+  const from = { catalogKey: session.catalogKey, policy: session.policy };
+  const known = isSameSource(session.plannedEnvironment?.from, from) ? session.plannedEnvironment : undefined;
+  const environment = known?.environment ?? environmentOf(session, []);
+  session.plannedEnvironment = { from, environment };
+  return { ...keep(session, environment), from };
+}
+
+/** Whether the environment of the round before is that of this one: nothing moved, and no earlier run has made another. */
+async function isUnmoved(turn: TurnRun, key: EffectKey): Promise<boolean> {
+  const { session, environment, environmentMark } = turn;
+  if (environment === undefined || environmentMark !== session.catalogKey) return false;
+  return !(await isRecorded(turn, key));
+}
+
+async function isRecorded(turn: TurnRun, key: EffectKey): Promise<boolean> {
+  return (await turn.session.parts.effects.knows?.(nameOf(turn), key)) === true;
 }
 
 function put(turn: TurnRun, environment: Environment): void {
@@ -73,11 +90,21 @@ function put(turn: TurnRun, environment: Environment): void {
   turn.environmentMark = turn.session.catalogKey;
 }
 
-/** What the input was accepted with, unless the session has moved between that and now. */
-async function plannedEnvironment({ plan, session }: TurnRun): Promise<Environment | undefined> {
-  if (plan === undefined || (plan.mark !== undefined && plan.mark !== session.catalogKey)) return undefined;
+/** What the input was accepted with, unless the session has moved between that and now, or had in an earlier run. */
+async function plannedEnvironment(turn: TurnRun, key: EffectKey): Promise<Environment | undefined> {
+  const { plan, session } = turn;
+  if (plan === undefined) return undefined;
+  if (plan.from === undefined) return (await isRecorded(turn, key)) ? undefined : read(session, plan.ref);
+  if (!isSameSource(plan.from, session)) return undefined;
   const here = session.plannedEnvironment;
-  return plan.mark !== undefined && here?.mark === plan.mark ? here.environment : read(session, plan.ref);
+  return isSameSource(here?.from, plan.from) ? here?.environment : read(session, plan.ref);
+}
+
+function isSameSource(
+  one: EnvironmentSource | undefined,
+  { catalogKey, policy }: EnvironmentSource,
+): boolean {
+  return one?.catalogKey === catalogKey && one.policy === policy;
 }
 
 const TEXTS = new WeakMap<Environment, { readonly ref: string; readonly bytes: Uint8Array }>();
@@ -110,7 +137,7 @@ async function makeEnvironment(turn: TurnRun, records: readonly TurnRecord[]): P
     state: viewOf(turn, records),
     protocolTurnOptions: session.frame.protocolOptions,
     turnContext: turn.context,
-    host: session.host("prompt"),
+    host: hostIn(turn, "prompt"),
   });
   return environmentOf(session, contributed);
 }

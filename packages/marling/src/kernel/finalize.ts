@@ -10,6 +10,7 @@ import { runPhase } from "./directive.ts";
 import type { DrivenTurn } from "./drive.ts";
 import { recordsOf } from "./hook-messages.ts";
 import { tellTurn } from "./lifecycle.ts";
+import { hostIn } from "./services.ts";
 import type { TurnRun } from "./turn-run.ts";
 
 export interface FinalizedTurn extends DrivenTurn {
@@ -43,9 +44,9 @@ async function askHooks(
   const { messages, events } = await runPhase(turn, {
     phase: "after_turn",
     effect: { key: "finalize.hook.turn_after", kind: "hook_phase" },
-    ask: () =>
+    ask: (scope) =>
       plugins.afterTurn(
-        { sessionId: id, turn: summarize(turn, ended), host: session.host("turnResult") },
+        { sessionId: id, turn: summarize(turn, ended), host: hostIn(scope, "turnResult") },
         session.parts.probe,
       ),
   });

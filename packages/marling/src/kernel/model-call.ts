@@ -13,6 +13,7 @@ import { visibleTexts } from "../model/model-response.ts";
 import type { ModelCallRecord } from "../model/turn.ts";
 import { NO_USAGE } from "../model/usage.ts";
 import type { StreamFinishReason } from "../plugin/hook-context.ts";
+import type { BlobStore } from "../store/contract.ts";
 import type { ModelCallResult, TurnEffect, TurnRecord } from "../turn/effect.ts";
 import { finishStream } from "./finish-stream.ts";
 import { modelOf } from "./model-binding.ts";
@@ -60,7 +61,8 @@ export async function performModelCall(
   const { key, kind, round } = effect;
   const made: ModelCallRecord[] = [];
   const replayed = (recorded: RecordedCall): void => showAgain(turn, recorded, round);
-  const asks = { model: turn.session.policy.model, messages: sha256(messageIds(records)) };
+  // Not the model: a session that is opened anew may have another one, which goes on from what was said.
+  const asks = { messages: sha256(messageIds(records)) };
   try {
     const recorded = await performEffect<RecordedCall>(
       turn,
@@ -178,7 +180,7 @@ async function attempt(turn: TurnRun, ask: Attempt, made: ModelCallRecord[]): Pr
   };
   turn.emit({ kind: "model_call", phase: "started", round, model: binding.name });
   try {
-    const end = await stream.settle(callPort(ask, stream));
+    const end = await stream.settle(callPort(ask, stream, turn.session.parts.store.blobs));
     const ended = await conclude(turn, stream, end);
     finish(howItEnded(ended));
     return ended;
@@ -190,9 +192,13 @@ async function attempt(turn: TurnRun, ask: Attempt, made: ModelCallRecord[]): Pr
 }
 
 /** Calls the port. One that throws or answers nonsense, in spite of its contract, is a failed call. */
-async function callPort({ binding, request }: Attempt, { sink, signal }: ModelStream): Promise<ModelOutcome> {
+async function callPort(
+  { binding, request }: Attempt,
+  { sink, signal }: ModelStream,
+  blobs: BlobStore,
+): Promise<ModelOutcome> {
   try {
-    const outcome = await binding.port.call(request, { sink, signal });
+    const outcome = await binding.port.call(request, { sink, signal, blobs });
     if (outcome?.kind === "response" || outcome?.kind === "failure") return outcome;
     return brokenPort(
       "model_port_returned_nonsense",

@@ -2,6 +2,7 @@
 //   O1  build (declared state is restored, then `ready`, then restore), protocol initialize, materialize, protocol
 //       restore, execution state, the commit of a new session, `session_restored`, the policy that was asked for.
 //   O2  a failure anywhere leaves nothing behind: no registered plugin session, no resident, no stored session.
+//   O3  of runtimes that begin a session at once one does, and the others open what it began.
 
 import { MarlingError } from "../base/errors.ts";
 import type { SessionId } from "../model/ids.ts";
@@ -22,7 +23,7 @@ import { createGraph, currentFrame, withAssignment, withProtocolOptions } from "
 import type { SessionNode } from "../session/node.ts";
 import type { Announcement, StoredSession } from "../store/contract.ts";
 import type { ToolState } from "../tool/contract.ts";
-import { commitChange } from "./commit.ts";
+import { commitChange, isContended } from "./commit.ts";
 import { configureSession } from "./configure.ts";
 import { restoreExecutionState } from "./execution-state.ts";
 import { tell } from "./lifecycle.ts";
@@ -59,11 +60,28 @@ export async function openSession(
   id: SessionId,
   options: OpenOptions,
 ): Promise<OpenedSession> {
-  const stored = await parts.store.load(id).catch((thrown: unknown) => {
+  const stored = await loadSession(parts, id);
+  if (stored !== undefined) return openStored(parts, stored, options);
+  try {
+    return { session: await beginSession(parts, id, options), inputs: 0, unannounced: [] };
+  } catch (thrown) {
+    const begun = isContended(thrown) ? await loadSession(parts, id) : undefined;
+    if (begun === undefined) throw thrown;
+    return openStored(parts, begun, options);
+  }
+}
+
+async function loadSession({ store }: KernelParts, id: SessionId): Promise<StoredSession | undefined> {
+  return store.load(id).catch((thrown: unknown) => {
     throw storeFault(thrown, id);
   });
-  if (stored === undefined)
-    return { session: await beginSession(parts, id, options), inputs: 0, unannounced: [] };
+}
+
+async function openStored(
+  parts: KernelParts,
+  stored: StoredSession,
+  options: OpenOptions,
+): Promise<OpenedSession> {
   const { inputs, unannounced } = stored;
   return { session: await reopenSession(parts, stored, options), inputs, unannounced };
 }

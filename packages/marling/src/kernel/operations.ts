@@ -1,6 +1,7 @@
 // Operations of plugins, as a host calls them.
 //   OP1  a query reads what is committed and never waits for a turn.
 //   OP2  a command or task takes its turn as a writer; its events, state and queued inputs are one commit.
+//   OP3  what another runtime committed is taken over before an operation begins.
 
 import { MarlingError, messageOf } from "../base/errors.ts";
 import type { PluginId } from "../model/ids.ts";
@@ -12,6 +13,7 @@ import { appendToGraph } from "../session/graph.ts";
 import type { NodeDraft } from "../session/node.ts";
 import type { NewInput } from "../store/contract.ts";
 import { acceptInput, decodeTurnInput } from "./admit.ts";
+import { refreshIdle, refreshSession } from "./claim-session.ts";
 import { type Change, commitChange, hasMovedState, operationOf, stateChange } from "./commit.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { isMachineryFault } from "./turn-fault.ts";
@@ -42,6 +44,7 @@ export async function queryPlugin(
   { name, args, options = {} }: OperationCall,
 ): Promise<Json> {
   const { services, plugins } = session;
+  await refreshIdle(session);
   const { output } = await plugins.queryPlugin(name, args, {
     ...target(options),
     services: { sessions: services },
@@ -56,6 +59,7 @@ export function runCommand(
 ): Promise<CommandReceipt> {
   const { name, args, options = {} } = call;
   return session.writer.run(async () => {
+    await refreshSession(session);
     const ran = await session.plugins.runPluginCommand(name, args, {
       ...target(options),
       services: commandServices(session),
@@ -71,6 +75,7 @@ export function runTask(
 ): Promise<TaskReceipt> {
   const { name, args, options = {} } = call;
   return session.writer.run(async () => {
+    await refreshSession(session);
     const scope = `${session.id}:plugin_task:${name}:${session.state.operations}`;
     const { signal = new AbortController().signal } = options;
     const services: Omit<TaskContext, "sessionId"> = { ...commandServices(session), scope, signal };
@@ -84,6 +89,7 @@ export function invokeAction(
   { name, args, options = {} }: OperationCall,
 ): Promise<ToolOutput> {
   return session.writer.run(async () => {
+    await refreshSession(session);
     const result = await session.plugins.invokePluginAction(name, args, {
       ...target(options),
       services: { host: session.host("action") },

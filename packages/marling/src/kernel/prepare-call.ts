@@ -4,18 +4,18 @@
 //   PC3  what user code decided is one effect; validated arguments are no part of it and are made again when needed.
 //   PC4  a result that a provider gives while preparing is a result of its tool: the hooks after calls see it.
 
-import { MarlingError, messageOf } from "../base/errors.ts";
+import { MarlingError } from "../base/errors.ts";
 import type { Json } from "../model/json.ts";
-import { reviveToolOutput, type ToolOutput, toolFailure } from "../model/tool-output.ts";
-import type { ApprovalDecision, ApprovalHookContext } from "../plugin/hook-context.ts";
-import type { PluginOwned } from "../plugin/hook-runner.ts";
+import { reviveToolOutput, type ToolOutput } from "../model/tool-output.ts";
 import { contractUnavailable, hiddenGrant, unavailableTool, uncallableTool } from "../tool/call-refusal.ts";
 import type { PrepareContext, ToolContract, ToolManifest } from "../tool/contract.ts";
 import { type CallCheck, grantLookup, validateCall } from "../tool/dispatch.ts";
 import { afterCall } from "./after-call.ts";
+import { type ApprovalQuestion, askPolicies, digestOf } from "./approval.ts";
 import { keepAttachments } from "./attachments.ts";
 import type { DispatchCall } from "./dispatch.ts";
 import { failedHookOutput } from "./failed-hook-output.ts";
+import { hostIn } from "./services.ts";
 import { beforeToolCall } from "./tool-hooks.ts";
 import { performEffect, type TurnRun } from "./turn-run.ts";
 
@@ -28,6 +28,16 @@ export interface ReadyCall {
   readonly payload?: Json;
   /** The arguments as the tool takes them. */
   input(): Promise<CallCheck>;
+  /** Set when somebody has to allow the call before it goes on. */
+  readonly approval?: PendingApproval;
+}
+
+export interface PendingApproval {
+  readonly question: ApprovalQuestion;
+  /** What a decision would be bound to now. */
+  readonly digest: string;
+  /** What is left to do when it was allowed. */
+  goOn(scope: TurnRun): Promise<PreparedDispatch>;
 }
 
 export type PreparedDispatch =
@@ -44,6 +54,8 @@ interface Decision {
   readonly args?: Json;
   readonly output?: ToolOutput;
   readonly payload?: Json;
+  /** Somebody has to allow it first; the provider is asked after that. */
+  readonly question?: ApprovalQuestion;
 }
 
 export async function prepareCall(
@@ -65,7 +77,26 @@ export async function prepareCall(
   if (decision.output !== undefined) return settled(now, reviveToolOutput(decision.output));
   const payload = decision.payload === undefined ? {} : { payload: decision.payload };
   const input = async (): Promise<CallCheck> => checked ?? check(turn, now, resolved);
-  return { kind: "ready", call: now, manifest: resolved.manifest, ...payload, input };
+  const ready: ReadyCall = { kind: "ready", call: now, manifest: resolved.manifest, ...payload, input };
+  const { question } = decision;
+  if (question === undefined) return ready;
+  const goOn = (scope: TurnRun): Promise<PreparedDispatch> => prepareAllowed(scope, ready, round);
+  return { ...ready, approval: { question, digest: digestOf(turn, now, resolved.contract), goOn } };
+}
+
+/** A call that was allowed: its provider has not been asked yet. */
+async function prepareAllowed(turn: TurnRun, ready: ReadyCall, round: number): Promise<PreparedDispatch> {
+  const { call, manifest } = ready;
+  const checked = await ready.input();
+  if (checked.kind === "refused") return settled(call, checked.output);
+  const provider = turn.session.tools().providerOf(manifest.id);
+  if (provider?.prepare === undefined && provider?.prepareGranted === undefined) return ready;
+  const effect = { key: `${round}.provider.${call.callId}`, kind: "hook_phase" } as const;
+  const { output, payload } = await performEffect(turn, effect, (scope) =>
+    askProvider(scope, call, { manifest, input: checked.input }),
+  );
+  if (output !== undefined) return settled(call, reviveToolOutput(output));
+  return payload === undefined ? ready : { ...ready, payload };
 }
 
 export function settled(call: DispatchCall, output: ToolOutput): PreparedDispatch {
@@ -111,8 +142,9 @@ async function decide(
   const checked = await check(turn, now, resolved);
   if (checked.kind === "refused") return { ...args, output: checked.output };
   onChecked(checked);
-  const denied = await askApproval(turn, now);
-  if (denied !== undefined) return { ...args, output: denied };
+  const verdict = await askPolicies(turn, now, resolved.contract);
+  if (verdict.kind === "denied") return { ...args, output: verdict.output };
+  if (verdict.kind === "asked") return { ...args, question: verdict.question };
   return {
     ...args,
     ...(await askProvider(turn, now, { manifest: resolved.manifest, input: checked.input })),
@@ -132,7 +164,7 @@ async function askHooks(
     args: call.args,
     argumentProjection: resolved.manifest.argumentProjection,
     turnContext: turn.context,
-    host: session.host("tool"),
+    host: hostIn(turn, "tool"),
   };
   try {
     return await beforeToolCall(turn, context, async (args) => {
@@ -153,45 +185,6 @@ function refusalOf(checked: CallCheck, { callId }: DispatchCall): ToolOutput {
   if (checked.kind === "refused") return checked.output;
   const message = `call ${callId}: expected malformed arguments to be refused, found them accepted`;
   throw new MarlingError("illegal_outcome", message);
-}
-
-/** Asks every policy; the strictest answer holds. Nobody can be asked yet, so `ask` is a refusal that says so. */
-async function askApproval(
-  turn: TurnRun,
-  { name, callId, args }: DispatchCall,
-): Promise<ToolOutput | undefined> {
-  const { plugins, id } = turn.session;
-  if (!plugins.hasApprovalHooks) return undefined;
-  const decisions = await approvals(turn, { sessionId: id, toolName: name, callId, args });
-  const strictest =
-    decisions.find(({ value }) => value.decision === "deny") ??
-    decisions.find(({ value }) => value.decision === "ask");
-  if (strictest === undefined) return undefined;
-  const { pluginId, value } = strictest;
-  const isDenied = value.decision === "deny";
-  const because = isDenied
-    ? "The call was denied."
-    : "The call needs an approval, and nobody can be asked here.";
-  return toolFailure({
-    class: "permission_denied",
-    source: "policy",
-    code: isDenied ? "approval_denied" : "approval_unavailable",
-    message: value.reason ?? because,
-    raw: { pluginId },
-  });
-}
-
-/** A policy that fails denies the call: an approval that could not be decided is none. */
-async function approvals(
-  turn: TurnRun,
-  context: ApprovalHookContext,
-): Promise<readonly PluginOwned<ApprovalDecision>[]> {
-  try {
-    return await turn.session.plugins.requestApproval(context, { deltas: turn.deltas });
-  } catch (thrown) {
-    const pluginId = MarlingError.is(thrown) ? String(thrown.details.pluginId) : "unknown";
-    return [{ pluginId, value: { decision: "deny", reason: messageOf(thrown) } }];
-  }
 }
 
 async function askProvider(

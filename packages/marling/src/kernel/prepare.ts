@@ -10,6 +10,7 @@ import { recordsOf } from "./hook-messages.ts";
 import { reportIssues } from "./lifecycle.ts";
 import { modelOf } from "./model-binding.ts";
 import type { ResidentSession } from "./resident-session.ts";
+import { hostIn } from "./services.ts";
 import { emitPluginEvents, type TurnRun, viewOf } from "./turn-run.ts";
 
 export interface PreparedTurn {
@@ -56,13 +57,13 @@ export async function prepare(turn: TurnRun): Promise<PreparedTurn> {
   const { messages, events, abort } = await runPhase(turn, {
     phase: "before_turn",
     effect: { key: "0.hook.turn_before", kind: "hook_phase" },
-    ask: () =>
+    ask: (scope) =>
       session.plugins.beforeTurn(
         {
           sessionId: session.id,
           state: viewOf(turn, input),
           turnContext: turn.context,
-          host: session.host("turn"),
+          host: hostIn(scope, "turn"),
         },
         session.parts.probe,
       ),

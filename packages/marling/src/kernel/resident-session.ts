@@ -11,7 +11,7 @@ import { SerialQueue } from "../base/serial-queue.ts";
 import type { SharedList } from "../base/shared-list.ts";
 import type { FrameId, SessionId } from "../model/ids.ts";
 import { type Json, jsonEqual } from "../model/json.ts";
-import type { Message } from "../model/message.ts";
+import type { Message, MessageInput } from "../model/message.ts";
 import type { SessionPolicy } from "../model/policy.ts";
 import type { PromptContribution } from "../model/prompt.ts";
 import { addUsage, NO_USAGE, type TokenUsage } from "../model/usage.ts";
@@ -26,7 +26,8 @@ import type { Store } from "../store/contract.ts";
 import type { ToolCatalog } from "../tool/catalog.ts";
 import type { ToolManifest, ToolProvider } from "../tool/contract.ts";
 import type { ToolRegistry } from "../tool/registry.ts";
-import type { Environment } from "./environment.ts";
+import type { ChildTurns } from "./child-turns.ts";
+import type { Environment, EnvironmentSource } from "./environment.ts";
 import { ObservationLog } from "./observation-log.ts";
 import type { KernelParts } from "./parts.ts";
 import { ProjectedHistory } from "./projected-history.ts";
@@ -83,9 +84,13 @@ export class ResidentSession {
   /** Set when others may have committed to the session, or a turn of it ended half-way: looked at before the next one. */
   isDoubtful = false;
   /** The environment that the next turn begins with if nothing moves, and what it was made from. */
-  plannedEnvironment: { readonly mark: string; readonly environment: Environment } | undefined;
+  plannedEnvironment: { readonly from: EnvironmentSource; readonly environment: Environment } | undefined;
   /** The turn that runs, if one does. */
   running: { readonly turnId: string; readonly control: TurnControl } | undefined;
+  /** Turns of sessions below that plugins started here and have not awaited. */
+  readonly startedTurns: ConstructorParameters<typeof ChildTurns>[0]["started"] = new Map();
+  /** What the session was created with, for its first turn. */
+  firstTurnInput: MessageInput | undefined;
   /** Cells of code that run; the executor's state is not stored in the middle of one. */
   runningCells = 0;
   #state: SessionState;

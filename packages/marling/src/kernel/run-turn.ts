@@ -48,7 +48,7 @@ interface TurnPart {
 
 export async function runTurn(session: ResidentSession, accepted: AcceptedTurn): Promise<TurnReport> {
   const { progress } = accepted;
-  const log: TurnLog = progress?.log ?? { issues: [], toolCalls: [], modelCalls: [] };
+  const log: TurnLog = progress?.log ?? { issues: [], toolCalls: [], modelCalls: [], childUsage: [] };
   accepted.emit({ kind: "turn_started", turnId: accepted.turnId });
   let part = progress === undefined ? firstPart(accepted) : nextPart(accepted, progress);
   for (;;) {
@@ -91,7 +91,10 @@ function startPart(
     compaction: undefined,
     committedCalls: log.modelCalls.length,
     buffer: [],
+    acceptedScope: part.scope,
+    spent: [],
     joined: part.joined,
+    committedJoins: part.joined.length,
     environment: undefined,
     environmentMark: undefined,
     plan: part.switches === 0 ? accepted.plan : undefined,

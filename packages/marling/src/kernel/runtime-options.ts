@@ -3,7 +3,10 @@
 import type { Clock } from "../base/clock.ts";
 import { MarlingError } from "../base/errors.ts";
 import type { EffectHost } from "../effects/contract.ts";
+import { type AiSdkModelOptions, aiSdkModel } from "../llm/ai-sdk/ai-sdk-model.ts";
+import { type AiSdkLanguageModel, isAiSdkModel } from "../llm/ai-sdk/language-model.ts";
 import type { ModelPort } from "../llm/contract.ts";
+import { type ModelDefaults, withDefaults } from "../llm/model-defaults.ts";
 import { isBudget } from "../model/policy.ts";
 import type { Plugin } from "../plugin/plugin.ts";
 import type { PhaseProbe } from "../plugin/probe.ts";
@@ -14,10 +17,17 @@ import type { TraceSink } from "../trace/contract.ts";
 import type { AttachmentPolicy } from "./attachments.ts";
 import type { ModelBinding } from "./parts.ts";
 
-/** A model, or a model with what is known of it. */
-export type ModelOption =
-  | ModelPort
-  | { readonly model: ModelPort; readonly contextWindow?: number; readonly maxOutputTokens?: number };
+/** A model with what is known of it, and what its calls are made with unless a request says otherwise. */
+export interface ModelSettings extends ModelDefaults {
+  readonly model: ModelPort | AiSdkLanguageModel;
+  readonly contextWindow?: number;
+  readonly maxOutputTokens?: number;
+  /** For models of the AI SDK: `off` marks nothing for the provider's prompt cache. */
+  readonly promptCache?: NonNullable<AiSdkModelOptions["promptCache"]>;
+}
+
+/** A model of the AI SDK (specification v3 or v4), a model port, or one of them with settings. */
+export type ModelOption = ModelPort | AiSdkLanguageModel | ModelSettings;
 
 export interface RuntimeOptions {
   readonly model?: ModelOption;
@@ -48,11 +58,15 @@ export interface RuntimeOptions {
   readonly probe?: PhaseProbe;
 }
 
+const A_MODEL = "a model of the AI SDK (specification v3 or v4) or a model port";
+
 const OPTIONS: { readonly [K in keyof Required<RuntimeOptions>]: (value: unknown) => string | undefined } = {
   model: (value) =>
-    isModelOption(value) ? undefined : "a model, or { model, contextWindow?, maxOutputTokens? }",
+    isModelOption(value) ? undefined : `${A_MODEL}, or { model, contextWindow?, maxOutputTokens? }`,
   models: (value) =>
-    isRecord(value) && Object.values(value).every(isModelOption) ? undefined : "an object of models by name",
+    isRecord(value) && Object.values(value).every(isModelOption)
+      ? undefined
+      : `an object of models by name, each ${A_MODEL}`,
   store: (value) =>
     isRecord(value) && typeof value.commit === "function" ? undefined : "a store, such as memoryStore()",
   effects: (value) =>
@@ -111,27 +125,27 @@ export function bindModels({ model, models = {} }: RuntimeOptions): ReadonlyMap<
 }
 
 function binding(name: string, option: ModelOption): ModelBinding {
-  const { port, given } =
-    "call" in option
-      ? { port: option, given: {} as { contextWindow?: number; maxOutputTokens?: number } }
-      : { port: option.model, given: option };
-  for (const limit of ["contextWindow", "maxOutputTokens"] as const) {
-    if (given[limit] !== undefined && !isPositive(given[limit]))
-      throw refuse(`${name}.${limit}`, "a positive number of tokens", given[limit]);
+  const settings: ModelSettings = "model" in option ? option : { model: option };
+  const { model, contextWindow, maxOutputTokens, promptCache = "auto" } = settings;
+  for (const [limit, tokens] of Object.entries({ contextWindow, maxOutputTokens })) {
+    if (tokens !== undefined && !isPositive(tokens))
+      throw refuse(`${name}.${limit}`, "a positive number of tokens", tokens);
   }
+  const port = withDefaults(isAiSdkModel(model) ? aiSdkModel(model, { promptCache }) : model, settings);
   return {
     name,
     port,
-    contextWindow: given.contextWindow ?? port.contextWindow,
-    maxOutputTokens: given.maxOutputTokens ?? port.maxOutputTokens,
+    contextWindow: contextWindow ?? port.contextWindow,
+    maxOutputTokens: maxOutputTokens ?? port.maxOutputTokens,
   };
 }
 
 function isModelOption(value: unknown): boolean {
-  if (!isRecord(value)) return false;
-  return (
-    typeof value.call === "function" || (isRecord(value.model) && typeof value.model.call === "function")
-  );
+  return isModel(value) || (isRecord(value) && isModel(value.model));
+}
+
+function isModel(value: unknown): boolean {
+  return isAiSdkModel(value) || (isRecord(value) && typeof value.call === "function");
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {
@@ -151,6 +165,8 @@ function refuse(option: string, expected: string, found: unknown): MarlingError 
 
 function describe(value: unknown): string {
   if (value === null) return "null";
+  if (isRecord(value) && typeof value.specificationVersion === "string")
+    return `a model of the AI SDK's specification ${value.specificationVersion}`;
   return typeof value === "object"
     ? "an object of another kind"
     : typeof value === "function"

@@ -5,22 +5,18 @@ import { type NodeId, nodeId, type SessionId, sessionId } from "../model/ids.ts"
 import { decodeJsonObject, type JsonObject } from "../model/json.ts";
 import type { SessionPolicy } from "../model/policy.ts";
 import type { PluginHost } from "../plugin/plugin-host.ts";
-import type { SessionCreated, SessionCreateRequest } from "../plugin/session-create.ts";
 import type { SessionAuthority } from "../session/frame.ts";
 import { currentFrame } from "../session/graph.ts";
-import type { InboxRow, ResolveStatus, SessionFilter, SessionPage, VacuumReport } from "../store/contract.ts";
-import { announceAgain } from "./announce.ts";
-import { requireBindings } from "./bindings.ts";
-import { configureSession } from "./configure.ts";
-import { createSession } from "./create-session.ts";
-import { type OpenedSession, openSession } from "./open-session.ts";
-import type { KernelParts, SessionDirectory } from "./parts.ts";
+import type { ResolveStatus, SessionFilter, SessionPage, VacuumReport } from "../store/contract.ts";
+import type { ApprovalQuestion } from "./approval.ts";
+import type { ApprovalAdmin, ApprovalVerdict } from "./approvals.ts";
+import { reconfigureSession } from "./configure.ts";
+import { openSession } from "./open-session.ts";
+import { OpenSessions } from "./open-sessions.ts";
+import type { KernelParts } from "./parts.ts";
 import { Recovery, type RecoveryReport } from "./recovery.ts";
-import type { ResidentSession } from "./resident-session.ts";
-import { reachable } from "./services.ts";
-import { Session } from "./session.ts";
+import type { Session } from "./session.ts";
 import { decodeState } from "./session-state.ts";
-import { type QueuedTurn, TurnQueue } from "./turn-queue.ts";
 
 export interface SessionOptions {
   /** Options of plugins for this session, by plugin id. */
@@ -62,46 +58,32 @@ export interface SessionAdmin {
   fork(id: string, to: { readonly as: string; readonly at?: string }): Promise<Session>;
 }
 
-/** How a runtime came to have a session open. */
-interface Open {
-  readonly resident: ResidentSession;
-  readonly queue: TurnQueue;
-  /** Turns that an earlier process accepted and did not finish. */
-  readonly recovered: readonly QueuedTurn[];
-  readonly handle: Session;
-  /** Nobody asked for it but the work that was left in it: it goes when that is done. */
-  isForRecovery: boolean;
-  /** Set while it is let go: whoever wants it then waits, and opens it anew. */
-  closing: Promise<void> | undefined;
-}
-
 export class Runtime implements AsyncDisposable {
   /** Resolves when the store is open and recovery has begun. Methods await it by themselves. */
   readonly ready: Promise<void>;
   readonly sessions: SessionAdmin;
+  /** Calls that wait for a decision. */
+  readonly approvals: ApprovalAdmin;
   readonly #parts: KernelParts;
-  readonly #open = new Map<string, Promise<Open>>();
-  readonly #resident = new Map<string, ResidentSession>();
-  /** Ids of sessions that are being made. */
-  readonly #reserved = new Set<string>();
+  readonly #open: OpenSessions;
   readonly #recovery: Recovery;
   #isClosed = false;
 
   constructor(parts: Omit<KernelParts, "sessions">) {
-    const directory: SessionDirectory = {
-      find: (id) => this.#resident.get(id),
-      reserve: (id) => this.#reserve(id),
-      create: (request, from) => this.#create(request, from),
-      close: (id, from) => this.#closeFor(id, from),
-    };
-    this.#parts = { ...parts, sessions: directory };
+    this.#open = new OpenSessions(parts, (turn) => this.#recovery.note(turn));
+    this.#parts = this.#open.parts;
+    this.approvals = Object.freeze({
+      list: (filter?: { readonly sessionId?: string }) => parts.approvals.list(filter),
+      decide: (question: Pick<ApprovalQuestion, "digest">, verdict: ApprovalVerdict) =>
+        parts.approvals.decide(question, verdict),
+    });
     this.sessions = Object.freeze({
       list: async (filter = {}) => parts.store.list(filter),
       exists: async (id: string) => parts.store.exists(sessionId(id)),
       delete: (id: string) => this.#delete(sessionId(id)),
       fork: (id: string, to: { readonly as: string; readonly at?: string }) => this.#fork(sessionId(id), to),
     });
-    this.#recovery = new Recovery(this.#parts, (id) => this.#openForRecovery(id));
+    this.#recovery = new Recovery(this.#parts, (id) => this.#open.openForRecovery(id));
     this.ready = this.#recovery.start();
     this.ready.catch(() => undefined); // Every method says what is wrong with the store.
   }
@@ -116,22 +98,12 @@ export class Runtime implements AsyncDisposable {
     const wanted = sessionId(id);
     const { policy, pluginOptions, parent } = readOptions(options, this.#parts);
     const isNew = pluginOptions !== undefined || parent !== undefined;
-    for (let known = this.#open.get(wanted); known !== undefined; known = this.#open.get(wanted)) {
-      const open = await known;
-      if (isNew || open.closing !== undefined) {
-        await this.#makeWay(open);
-        continue;
-      }
-      open.isForRecovery = false;
-      const { handle, resident } = open;
-      if (Object.keys(policy).length > 0) await resident.writer.run(() => configureSession(resident, policy));
-      return handle;
-    }
-    const { handle } = await this.#track(wanted, async () => {
+    const { entry, wasOpen } = await this.#open.open(wanted, { isNew }, async () => {
       const parentAuthority = parent === undefined ? undefined : await this.#authorityOf(parent);
       return openSession(this.#parts, wanted, { policy, pluginOptions, parent, parentAuthority });
     });
-    return handle;
+    if (wasOpen && Object.keys(policy).length > 0) await reconfigureSession(entry.resident, policy);
+    return entry.handle;
   }
 
   /**
@@ -142,12 +114,7 @@ export class Runtime implements AsyncDisposable {
     this.#refuseClosed();
     await this.ready;
     await this.#recovery.sweep();
-    const open = await Promise.allSettled(this.#open.values());
-    await Promise.all(
-      open.map((one) =>
-        one.status === "fulfilled" ? one.value.queue.quiet(one.value.recovered) : undefined,
-      ),
-    );
+    await this.#open.quiet();
     return this.#recovery.report();
   }
 
@@ -176,12 +143,7 @@ export class Runtime implements AsyncDisposable {
     if (this.#isClosed) return;
     this.#isClosed = true;
     await this.#recovery.stop();
-    const open = await Promise.allSettled(this.#open.values());
-    await Promise.all(
-      open.map(async (settled) =>
-        settled.status === "fulfilled" ? this.#release(settled.value, "runtime_closed") : undefined,
-      ),
-    );
+    await this.#open.close();
     this.#parts.watch.close();
     await this.#parts.store.close();
   }
@@ -190,74 +152,9 @@ export class Runtime implements AsyncDisposable {
     return this.close();
   }
 
-  /** Registers an opening at once, so that two callers of one id get one session. */
-  #track(
-    id: SessionId,
-    open: () => Promise<OpenedSession>,
-    { isForRecovery = false }: { readonly isForRecovery?: boolean } = {},
-  ): Promise<Open> {
-    const opening = open().then(async ({ session, inputs, unannounced }) => {
-      const queue = new TurnQueue(session, inputs);
-      if (unannounced.length > 0)
-        session.writer.run(() => announceAgain(session, unannounced)).catch(() => undefined); // The next opening tries again.
-      const recovered = queue.enqueue(await this.#unfinished(id), { isRecovery: true });
-      const entry: { -readonly [K in keyof Open]: Open[K] } = {
-        resident: session,
-        queue,
-        recovered,
-        handle: undefined as never,
-        isForRecovery,
-        closing: undefined,
-      };
-      entry.handle = new Session(session, { queue, close: () => this.#release(entry, "session_closed") });
-      this.#resident.set(id, session);
-      for (const turn of recovered) this.#recovery.note(turn);
-      return entry;
-    });
-    this.#open.set(id, opening);
-    opening.catch(() => this.#open.delete(id));
-    return opening;
-  }
-
-  /** A session that is open for recovery only makes way for options that need it opened anew; another is refused. */
-  async #makeWay(open: Open): Promise<void> {
-    if (open.closing === undefined && !open.isForRecovery) throw openAlready(open.resident.id);
-    if (open.closing === undefined) await open.queue.quiet(open.recovered).catch(() => undefined); // Whoever waits is told.
-    await this.#release(open, "session_closed");
-  }
-
-  /** Opens a session for the work that was left in it. */
-  async #openForRecovery(id: SessionId): Promise<void> {
-    if (this.#isClosed || this.#open.has(id) || this.#reserved.has(id)) return;
-    const opening = this.#track(id, () => this.#openBound(id), { isForRecovery: true });
-    this.#letGoWhenDone(await opening).catch(() => undefined); // What it cannot let go goes with the runtime.
-  }
-
-  async #openBound(id: SessionId): Promise<OpenedSession> {
-    await requireBindings(this.#parts, id);
-    return openSession(this.#parts, id, { policy: {}, pluginOptions: undefined, parent: undefined });
-  }
-
-  async #letGoWhenDone(open: Open): Promise<void> {
-    await open.queue.quiet(open.recovered).catch(() => undefined); // Whoever waits for the turn is told.
-    if (open.isForRecovery && open.queue.isAsleep) await this.#release(open, "session_closed");
-  }
-
-  /** Inputs without a committed turn. Without a journal nothing outlives the process that accepted them. */
-  async #unfinished(id: SessionId): Promise<readonly InboxRow[]> {
-    const { store, effects } = this.#parts;
-    return effects.remembers === true ? store.pending(id) : [];
-  }
-
-  #reserve(id: string): (() => void) | undefined {
-    if (this.#open.has(id) || this.#reserved.has(id)) return undefined;
-    this.#reserved.add(id);
-    return () => void this.#reserved.delete(id);
-  }
-
   /** What a session may do, open or stored. */
   async #authorityOf(id: SessionId): Promise<SessionAuthority> {
-    const open = this.#resident.get(id);
+    const open = this.#open.find(id);
     if (open !== undefined) return open.frame.assignment.authority;
     const stored = await this.#parts.store.load(id);
     if (stored === undefined)
@@ -269,49 +166,9 @@ export class Runtime implements AsyncDisposable {
     return currentFrame(decodeState(stored).graph).assignment.authority;
   }
 
-  async #create(request: SessionCreateRequest, from: ResidentSession): Promise<SessionCreated> {
-    this.#refuseClosed();
-    const session = await createSession(from, request);
-    await this.#track(session.id, async () => ({ session, inputs: 0, unannounced: [] }));
-    return { sessionId: session.id };
-  }
-
-  async #closeFor(id: string, from: ResidentSession): Promise<void> {
-    if (id === from.id)
-      throw new MarlingError(
-        "session_busy",
-        `session ${id}: expected another session to close, found the current one`,
-      );
-    const open = await this.#open.get(id);
-    if (open === undefined) return;
-    reachable(from, id);
-    if (open.queue.isBusy)
-      throw new MarlingError(
-        "session_busy",
-        `session ${id}: expected an idle session to close, found one with a running turn`,
-      );
-    await this.#release(open, "session_closed");
-  }
-
-  #release(open: Open, code: "session_closed" | "runtime_closed"): Promise<void> {
-    open.closing ??= this.#letGo(open, code);
-    return open.closing;
-  }
-
-  async #letGo({ resident, queue }: Open, code: "session_closed" | "runtime_closed"): Promise<void> {
-    await queue.close(code);
-    if (this.#resident.get(resident.id) !== resident) return;
-    this.#open.delete(resident.id);
-    this.#resident.delete(resident.id);
-    this.#parts.plugins.unregisterSession(resident.id);
-    resident.observation.close();
-    await resident.plugins.dispose();
-  }
-
   async #delete(id: SessionId): Promise<void> {
     this.#refuseClosed();
-    const open = await this.#open.get(id);
-    if (open !== undefined) await this.#release(open, "session_closed");
+    await this.#open.release(id);
     await this.#parts.store.delete(id);
   }
 
@@ -320,7 +177,7 @@ export class Runtime implements AsyncDisposable {
     const to = sessionId(as);
     const point: { readonly at?: NodeId } = at === undefined ? {} : { at: nodeId(at) };
     await this.#parts.store.fork({ from: id, as: to, ...point });
-    const { handle, resident } = await this.#track(to, async () =>
+    const { handle, resident } = await this.#open.track(to, async () =>
       openSession(this.#parts, to, { policy: {}, pluginOptions: undefined, parent: undefined, isFork: true }),
     );
     if (resident.plugins.hasRuntimeEventHooks)
@@ -371,11 +228,4 @@ function readOptions(
       { details: { pluginId: stranger } },
     );
   return { policy: defined, pluginOptions, parent: parent === undefined ? undefined : sessionId(parent) };
-}
-
-function openAlready(id: SessionId): MarlingError {
-  return new MarlingError(
-    "session_busy",
-    `session ${id}: expected a closed session to give it plugin options or a parent, found an open one`,
-  );
 }

@@ -1,12 +1,44 @@
 // What the kernel offers to plugins. A session reaches itself and its descendants, and nothing else.
 
 import { MarlingError } from "../base/errors.ts";
-import type { HostServices } from "../plugin/host-services.ts";
+import type { DirectCompletionHost, TurnHost } from "../model/session-host.ts";
+import {
+  type AppendNodesRequest,
+  type HostServices,
+  type HostView,
+  type HostViewName,
+  hostView,
+  type ToolCatalogHost,
+  type ToolStateHost,
+  type TraceHost,
+} from "../plugin/host-services.ts";
+import type { SessionCreateRequest } from "../plugin/session-create.ts";
 import { appendNodes } from "./append-nodes.ts";
+import { ChildTurns } from "./child-turns.ts";
+import { completionText, directCompletion } from "./direct-completion.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { changeTools, commitTools, type ToolChange } from "./session-tools.ts";
+import type { TurnRun } from "./turn-run.ts";
 
-export function hostServices(session: ResidentSession): HostServices {
+/** The services of a session. Inside an effect of a turn they are part of it: see service-scope.ts. */
+export function hostServices(session: ResidentSession, scope?: TurnRun): HostServices {
+  const reach = (id: string): ResidentSession => reachable(session, id);
+  const { sessions } = session.parts;
+  return Object.freeze({
+    snapshotCurrent: async () => session.readView(),
+    snapshotSession: async (id: string) => reach(id).readView(),
+    ...toolServices(session),
+    createSession: (request: SessionCreateRequest) => sessions.create(request, session, scope),
+    closeSession: (id: string) => sessions.close(id, session),
+    takeFirstTurnInput: async (id: string) => sessions.takeFirstTurnInput(id, session),
+    ...turnServices(session, scope),
+    appendSessionNodes: (id: string, request: AppendNodesRequest) => appendNodes(reach(id), request),
+    ...directServices(session, scope),
+    ...traceServices(session),
+  });
+}
+
+function toolServices(session: ResidentSession): ToolCatalogHost & ToolStateHost {
   const reach = (id: string): ResidentSession => reachable(session, id);
   // What plugins do to their own session while it works is committed with that work.
   const tools = async (id: string, change: ToolChange): Promise<number> => {
@@ -14,9 +46,7 @@ export function hostServices(session: ResidentSession): HostServices {
     const isAtWork = target === session && session.writer.length > 0;
     return isAtWork ? changeTools(target, change) : commitTools(target, change);
   };
-  const services: HostServices = {
-    snapshotCurrent: async () => session.readView(),
-    snapshotSession: async (id) => reach(id).readView(),
+  return {
     toolCatalog: async (id) => reach(id).toolCatalog(),
     toolState: async (id) => reach(id).plugins.toolRegistry.exportState(),
     applyToolState: (id, state) => tools(id, (registry) => registry.applyState(state)),
@@ -24,27 +54,59 @@ export function hostServices(session: ResidentSession): HostServices {
     setToolAvailability: (id, name, tier) => tools(id, (registry) => registry.setAvailability([name], tier)),
     setToolMembership: (id, names, present) =>
       tools(id, (registry) => registry.setMembership(names, present)),
-    createSession: (request) => session.parts.sessions.create(request, session),
-    closeSession: (id) => session.parts.sessions.close(id, session),
-    appendSessionNodes: (id, request) => appendNodes(reach(id), request),
+  };
+}
+
+/** Turns of sessions below. While a hook waits for one, its time does not run. */
+function turnServices(session: ResidentSession, scope: TurnRun | undefined): TurnHost {
+  const { limit } = session.plugins.runner;
+  const turns = new ChildTurns({
+    reach: (id) => session.parts.sessions.openBelow(id, session),
+    scope,
+    started: session.startedTurns,
+  });
+  return {
+    startTurnStream: (id, input, options) => turns.start(id, input, options),
+    awaitTurn: (turnId) => limit.during(() => turns.await(turnId)),
+    cancelTurn: (turnId) => turns.cancel(turnId),
+    startTurn: async (id, input, options) => {
+      const { turnId } = await turns.start(id, input, options);
+      return limit.during(() => turns.await(turnId));
+    },
+  };
+}
+
+function directServices(session: ResidentSession, scope: TurnRun | undefined): DirectCompletionHost {
+  const { limit } = session.plugins.runner;
+  const direct: DirectCompletionHost["directLlmCompletion"] = (request, usageSource) =>
+    limit.during(() => directCompletion(session, request, { usageSource, scope }));
+  return {
+    directCompletion: async (request, usageSource) => {
+      const completion = await direct(request, usageSource);
+      return { text: completionText(completion), usage: completion.usage, model: completion.model };
+    },
+    directLlmCompletion: direct,
+  };
+}
+
+function traceServices(session: ResidentSession): TraceHost {
+  return {
     emitTrace: async ({ name, payload = null, context = {} }) => {
-      const { trace, clock, owner } = session.parts;
+      const { parts, id, running } = session;
+      const { trace, clock, owner } = parts;
+      const turn = running === undefined ? {} : { turnId: running.turnId };
       try {
-        trace?.record({
-          name,
-          owner,
-          sessionId: session.id,
-          at: clock.now(),
-          context,
-          payload,
-          ...(session.running === undefined ? {} : { turnId: session.running.turnId }),
-        });
+        trace?.record({ name, owner, sessionId: id, at: clock.now(), context, payload, ...turn });
       } catch {
         // A trace sink that fails is nobody's problem but its own.
       }
     },
   };
-  return Object.freeze(services);
+}
+
+/** What a hook or a tool of a turn may ask for. */
+export function hostIn<Name extends HostViewName>(scope: TurnRun, name: Name): HostView<Name> {
+  return hostView(hostServices(scope.session, scope), name);
 }
 
 /** A session that this one may reach: itself, or one that descends from it. */
@@ -53,11 +115,12 @@ export function reachable(from: ResidentSession, id: string): ResidentSession {
   const target = from.parts.sessions.find(id);
   for (let at = target; at !== undefined; at = parentOf(at))
     if (at.id === from.id) return target as ResidentSession;
-  throw new MarlingError(
-    "unknown_session",
-    `session ${from.id}: expected itself or an open session below it, found ${id}`,
-    { details: { sessionId: id } },
-  );
+  throw unreachable(from, id);
+}
+
+export function unreachable(from: ResidentSession, id: string): MarlingError {
+  const message = `session ${from.id}: expected itself or a session below it, found ${id}`;
+  return new MarlingError("unknown_session", message, { details: { sessionId: id } });
 }
 
 function parentOf(session: ResidentSession): ResidentSession | undefined {

@@ -10,6 +10,7 @@ import type {
   ToolState,
 } from "../tool/contract.ts";
 import type { ToolRegistry } from "../tool/registry.ts";
+import { refreshIdle } from "./claim-session.ts";
 import { commitBeside, stateChange } from "./commit.ts";
 import type { ResidentSession } from "./resident-session.ts";
 
@@ -53,6 +54,7 @@ export function changeTools(session: ResidentSession, change: ToolChange): numbe
 
 /** As `changeTools`, and committed. */
 export async function commitTools(session: ResidentSession, change: ToolChange): Promise<number> {
+  if (session.parts.effects.remembers === true) await refreshIdle(session);
   const generation = changeTools(session, change);
   if (generation !== session.state.saved.tools)
     await commitBeside(session, () => stateChange(session, "tools"));

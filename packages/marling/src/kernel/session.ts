@@ -15,7 +15,7 @@ import type { CancelStatus, WithdrawOutcome } from "../store/contract.ts";
 import type { InferSchema, Schema } from "../tool/contract.ts";
 import { appendNodes } from "./append-nodes.ts";
 import { compactSession } from "./compact.ts";
-import { configureSession } from "./configure.ts";
+import { reconfigureSession } from "./configure.ts";
 import type { ObserveOptions, SessionObservation } from "./observation.ts";
 import {
   type CommandReceipt,
@@ -173,7 +173,7 @@ export class Session implements AsyncDisposable {
   /** Changes what the session runs with, after the turn that runs. Resolves after its handlers. */
   async configure(patch: Partial<SessionPolicy>): Promise<void> {
     this.#refuseClosed();
-    await this.#resident.writer.run(() => configureSession(this.#resident, patch));
+    await reconfigureSession(this.#resident, patch);
   }
 
   /** Asks the compactors for a shorter beginning of a new frame; false when none had one. */
@@ -265,6 +265,7 @@ export class Session implements AsyncDisposable {
   #cancelOn(signal: AbortSignal, submitted: ReturnType<TurnQueue["submit"]>): void {
     const cancel = (turn: Awaited<typeof submitted>["turn"]): void => {
       const reason = signal.reason instanceof Error ? signal.reason.message : String(signal.reason);
+      turn.control.request(reason); // Nothing begins any more while the store is told.
       // Whoever awaits the turn is told when the store cannot take the request.
       this.#queue.cancel(turn.row.turnId, reason).catch(() => turn.control.cancel(reason));
     };

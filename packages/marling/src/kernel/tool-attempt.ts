@@ -31,6 +31,7 @@ import { awaitCompletion, completionName } from "./completion.ts";
 import type { DispatchCall } from "./dispatch.ts";
 import { nestedCalls } from "./nested-calls.ts";
 import type { ReadyCall } from "./prepare-call.ts";
+import { hostIn } from "./services.ts";
 import { performTimer } from "./timer.ts";
 import { issueOfThrown } from "./turn-fault.ts";
 import { TurnParked } from "./turn-parked.ts";
@@ -76,6 +77,8 @@ interface Attempt {
   /** How long the calls it made took, those made at once counted as the longest of them. */
   nestedMs: number;
   isOver: boolean;
+  /** Set when a call it made put the turn to sleep: whatever the tool makes of that, the turn sleeps. */
+  parked: TurnParked | undefined;
   /** Lets the next call apply its state. */
   release: (() => void) | undefined;
 }
@@ -187,7 +190,16 @@ function unknownOutcome(name: string): ToolOutput {
 }
 
 function startAttempt(run: CallRun, scope: TurnRun, number: number): Attempt {
-  return { run, scope, number, nestedIds: new Set(), nestedMs: 0, isOver: false, release: undefined };
+  return {
+    run,
+    scope,
+    number,
+    nestedIds: new Set(),
+    nestedMs: 0,
+    isOver: false,
+    parked: undefined,
+    release: undefined,
+  };
 }
 
 async function performAttempt(one: Attempt): Promise<Attempted> {
@@ -239,6 +251,7 @@ async function execute(one: Attempt): Promise<ToolOutput | PendingResult> {
       grant === undefined
         ? await registry.execute(prepared, context)
         : await registry.executeGranted(grant, prepared, context);
+    if (one.parked !== undefined) throw one.parked;
     const { session } = scope;
     if (session.plugins.scopes.pluginIds.length > 0) one.release = await session.conclusions.acquire();
     return run.options.isAbandoned() ? toolCancelled("The call was given up.") : result;
@@ -288,6 +301,7 @@ function toolContext(one: Attempt): ToolContext {
   const { session, turnId } = scope;
   const { call, manifest } = run.ready;
   const { callId, name, grant } = call;
+  const host = hostIn(scope, "tool");
   const context: ToolContext = {
     sessionId: session.id,
     turnId,
@@ -306,6 +320,8 @@ function toolContext(one: Attempt): ToolContext {
     pending: (options) => pendingResult(options),
     callTools: (calls) => callNested(one, calls),
     attachments: { put: (bytes, mediaType) => writeAttachment(session.parts, bytes, mediaType) },
+    host,
+    directCompletion: (request, usageSource = name) => host.directCompletion(request, usageSource),
   };
   return Object.freeze(grant === undefined ? context : { ...context, binding: grant.binding });
 }
@@ -324,11 +340,12 @@ async function callNested(one: Attempt, calls: readonly NestedCall[]): Promise<r
   const { run, scope, number, nestedIds } = one;
   const { callId } = run.ready.call;
   const parentCallId = number === 1 ? callId : `${callId}:attempt_${number}`;
-  const replies = await run.options.callTools(
-    scope,
-    nestedCalls(calls, { parentCallId, from: nestedIds.size, taken: nestedIds }),
-    { canPark: run.options.canPark && run.ready.manifest.isOrchestrating === true },
-  );
+  const wanted = nestedCalls(calls, { parentCallId, from: nestedIds.size, taken: nestedIds });
+  const canPark = run.options.canPark && run.ready.manifest.isOrchestrating === true;
+  const replies = await run.options.callTools(scope, wanted, { canPark }).catch((thrown: unknown) => {
+    if (thrown instanceof TurnParked) one.parked = thrown;
+    throw thrown;
+  });
   one.nestedMs += Math.max(0, ...replies.map(({ durationMs }) => durationMs));
   return replies;
 }

@@ -254,7 +254,7 @@ class VerdictBoard {
   ): Promise<boolean> {
     try {
       if (value.kind === "enqueue_messages") await this.#buffer(pluginId, value.messages);
-      else await applyNow(this.#turn.session, value, { pluginId, phase: this.#phase });
+      else await applyNow(this.#turn, value, { pluginId, phase: this.#phase });
       return true;
     } catch (thrown) {
       this.#judge({ pluginId, strength: "error", output: failed(thrown) });

@@ -5,14 +5,12 @@ import type { MarlingError } from "../base/errors.ts";
 import type { TurnOutcome } from "../model/turn.ts";
 
 export class TurnControl {
-  readonly #controller = new AbortController();
+  #controller = newController();
   #requested: string | undefined;
+  /** Whether the run has come to something that no earlier run has come to. */
+  #isNew = false;
   #reason: string | undefined;
   #lost: MarlingError | undefined;
-
-  constructor() {
-    setMaxListeners(0, this.#controller.signal); // Every call that runs listens; that many of them are no leak.
-  }
 
   get signal(): AbortSignal {
     return this.#controller.signal;
@@ -20,6 +18,21 @@ export class TurnControl {
 
   get isCancelled(): boolean {
     return this.#reason !== undefined;
+  }
+
+  /** A run of the turn begins: what earlier ones came to is part of it first. */
+  begin(): void {
+    this.#isNew = false;
+    if (this.#reason === undefined) return;
+    this.#requested = this.#reason;
+    this.#reason = undefined;
+    this.#controller = newController();
+  }
+
+  /** Ends what runs; while earlier runs are only repeated, as `request` does, so that nothing they came to is lost. */
+  ask(reason: string): void {
+    if (this.#isNew) this.cancel(reason);
+    else this.request(reason);
   }
 
   /** Asks the turn to end when it has come to where earlier runs of it have been: see `apply`. */
@@ -33,6 +46,7 @@ export class TurnControl {
 
   /** From here on everything is new: what was asked for takes effect. */
   apply(): void {
+    this.#isNew = true;
     if (this.#requested !== undefined) this.cancel(this.#requested);
   }
 
@@ -57,4 +71,10 @@ export class TurnControl {
   outcome(): TurnOutcome {
     return { kind: "stopped", reason: "cancelled", code: "cancelled", message: this.#reason ?? "cancelled" };
   }
+}
+
+function newController(): AbortController {
+  const controller = new AbortController();
+  setMaxListeners(0, controller.signal); // Every call that runs listens; that many of them are no leak.
+  return controller;
 }

@@ -17,9 +17,15 @@ export interface TurnProgress {
 }
 
 export function encodeProgress({ task, switches, log, joined }: TurnProgress): Json {
-  const { issues, toolCalls, modelCalls } = log;
+  const { issues, toolCalls, modelCalls, childUsage } = log;
   const taken = joined.length === 0 ? {} : { joined };
-  return { version: 1, task, switches, log: { issues, toolCalls, modelCalls }, ...taken } as unknown as Json;
+  return {
+    version: 1,
+    task,
+    switches,
+    log: { issues, toolCalls, modelCalls, childUsage },
+    ...taken,
+  } as unknown as Json;
 }
 
 export function decodeProgress(raw: Json | undefined, where: string): TurnProgress | undefined {
@@ -37,11 +43,16 @@ export function decodeProgress(raw: Json | undefined, where: string): TurnProgre
       `${where}: expected the progress of a turn in version 1, found another`,
     );
   }
-  const { issues, toolCalls, modelCalls } = log as TurnLog;
+  const { issues, toolCalls, modelCalls, childUsage = [] } = log as TurnLog;
   return {
     task: raw.task,
     switches: raw.switches,
-    log: { issues: [...issues], toolCalls: [...toolCalls], modelCalls: [...modelCalls] },
+    log: {
+      issues: [...issues],
+      toolCalls: [...toolCalls],
+      modelCalls: [...modelCalls],
+      childUsage: [...childUsage],
+    },
     joined: Array.isArray(raw.joined) ? (raw.joined as InputId[]) : [],
   };
 }

@@ -12,6 +12,7 @@ import type { TurnId } from "../model/ids.ts";
 import type { TurnReport } from "../model/turn.ts";
 import type { CancelStatus, InboxRow } from "../store/contract.ts";
 import { type AdmitOptions, type Admitted, admit } from "./admit.ts";
+import { refreshIdle } from "./claim-session.ts";
 import { planEnvironment } from "./environment.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { ShownEvents } from "./shown-events.ts";
@@ -78,6 +79,8 @@ export class TurnQueue {
       answer(admitted.claim);
       this.#count(admitted);
       const { row, status } = admitted;
+      // What somebody else has ended is to be seen here as well; the next one tries again when that fails.
+      if (row.report !== undefined) await refreshIdle(this.#session).catch(() => undefined);
       const start = status === "duplicate" ? options : wanted;
       return { ...admitted, turn: this.#live.get(row.turnId) ?? this.#start(row, start) };
     });
@@ -94,6 +97,18 @@ export class TurnQueue {
     });
   }
 
+  /** Queues turns that were left in the store: by an earlier process, another runtime, or a fault of the machine here. */
+  takeUp(): Promise<readonly QueuedTurn[]> {
+    return this.#admissions.run(async () => {
+      const { id, parts } = this.#session;
+      const rows = this.isClosed ? [] : await parts.store.pending(id);
+      return this.enqueue(
+        rows.filter(({ turnId }) => !this.#live.has(turnId)),
+        { isRecovery: true },
+      );
+    });
+  }
+
   /** Asks a turn to end, wherever it runs; what the store says is what holds. */
   async cancel(turnId: string, reason: string): Promise<CancelStatus> {
     await this.#admissions.idle();
@@ -101,7 +116,7 @@ export class TurnQueue {
     const status = await parts.store.cancel({ sessionId: id, turnId: turnId as TurnId, reason });
     if (status === "requested") {
       const turn = this.#live.get(turnId);
-      if (turn?.isParked === false) turn.control.cancel(reason);
+      if (turn?.isParked === false) turn.control.ask(reason);
       parts.watch.notify();
     }
     return status;
@@ -164,6 +179,8 @@ export class TurnQueue {
   #count({ status, row, claim }: Admitted): void {
     const isNext = status === "duplicate" || row.sequence === this.#inputs + 1;
     this.#inputs = Math.max(this.#inputs, row.sequence);
+    if (claim?.kind === "claimed" && claim.revision !== this.#session.state.revision)
+      this.#session.isDoubtful = true;
     if (isNext && (claim?.kind !== "claimed" || !claim.isTakeover)) return;
     this.#mayHaveOthers = true;
     this.#session.isDoubtful = true;
@@ -203,8 +220,12 @@ export class TurnQueue {
     const session = this.#session;
     try {
       return await this.#runToEnd(turn, options);
+    } catch (thrown) {
+      this.#mayHaveOthers = session.parts.effects.remembers === true; // It stays accepted: nothing overtakes it.
+      throw thrown;
     } finally {
       this.#live.delete(turn.row.turnId);
+      if (session.running?.turnId === turn.row.turnId) session.running = undefined;
       turn.events.close();
       await session.lease.leave().catch(() => undefined); // What cannot be let go runs out by itself.
     }

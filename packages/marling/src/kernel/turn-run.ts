@@ -7,6 +7,7 @@ import { type Json, type JsonObject, jsonEqual } from "../model/json.ts";
 import type { Message } from "../model/message.ts";
 import type { ToolCallRecord } from "../model/tool-output.ts";
 import type { ModelCallRecord, PluginEvent, TurnEvent, TurnIssue, TurnOutcome } from "../model/turn.ts";
+import type { UsageEntry } from "../model/usage.ts";
 import type { StateDelta } from "../plugin/durable.ts";
 import type { TurnContext } from "../plugin/hook-context.ts";
 import type { NodeDraft } from "../session/node.ts";
@@ -23,6 +24,8 @@ export interface TurnLog {
   readonly issues: TurnIssue[];
   readonly toolCalls: ToolCallRecord[];
   readonly modelCalls: ModelCallRecord[];
+  /** What earlier parts of the turn used beside their own model calls, by source and model. */
+  readonly childUsage: UsageEntry[];
 }
 
 export interface TurnRun {
@@ -48,10 +51,16 @@ export interface TurnRun {
   compaction: readonly NodeDraft[] | undefined;
   /** Model calls of earlier parts of the turn, which are in the ledger already. */
   readonly committedCalls: number;
+  /** The `scope` of the turn itself, whatever effect this is. */
+  readonly acceptedScope: string;
+  /** What was used beside the turn's own model calls. */
+  readonly spent: UsageEntry[];
   /** Messages that hooks after tool calls left for the next checkpoint. */
   readonly buffer: Message[];
   /** Inputs that joined the turn at its checkpoints. */
   readonly joined: InputId[];
+  /** How many of them are in the history already, with earlier parts of the turn. */
+  readonly committedJoins: number;
   /** Changes of plugin state that an effect names as its own; the turn itself has no such list. */
   readonly deltas?: StateDelta[];
   /** The prompt and tools of the round, once prepared, and what they were made from. */
@@ -85,6 +94,7 @@ interface LeftBehind {
   readonly forced?: TurnOutcome;
   readonly compaction?: readonly NodeDraft[];
   readonly tools?: ToolState;
+  readonly spent?: readonly UsageEntry[];
 }
 
 /** An effect of a turn. */
@@ -170,7 +180,7 @@ function refuseOther<T>({ key, asks }: EffectOf<T>, asked: Recorded<T>["asked"])
 
 /** The turn with a place of its own for what is left behind, so that effects which run at once can be told apart. */
 export function scopeOf(turn: TurnRun): TurnRun {
-  return { ...turn, buffer: [], deltas: [], log: { ...turn.log, issues: [] } };
+  return { ...turn, buffer: [], deltas: [], spent: [], log: { ...turn.log, issues: [] } };
 }
 
 /** Adds what was left in a scope to the turn it was made from. */
@@ -178,8 +188,9 @@ export function joinScope(turn: TurnRun, scope: TurnRun): void {
   leave(turn, { ...leftIn(scope, turn), deltas: scope.deltas ?? [] });
 }
 
-function leftIn({ buffer, log, forced, compaction }: TurnRun, turn: TurnRun): LeftBehind {
+function leftIn({ buffer, log, forced, compaction, spent }: TurnRun, turn: TurnRun): LeftBehind {
   return {
+    ...(spent.length === 0 ? {} : { spent }),
     ...(buffer.length === 0 ? {} : { messages: buffer }),
     ...(log.issues.length === 0 ? {} : { issues: log.issues }),
     ...(forced === undefined || forced === turn.forced ? {} : { forced }),
@@ -203,8 +214,9 @@ function movedState(
 
 function leave(
   turn: TurnRun,
-  { messages = [], issues = [], deltas = [], forced, compaction }: LeftBehind,
+  { messages = [], issues = [], deltas = [], forced, compaction, spent = [] }: LeftBehind,
 ): void {
+  turn.spent.push(...spent);
   turn.buffer.push(...messages);
   turn.log.issues.push(...issues);
   turn.deltas?.push(...deltas);

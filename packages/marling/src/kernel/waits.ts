@@ -34,6 +34,11 @@ export class Waits {
     return key;
   }
 
+  /** Makes a wait known by a hash that whoever decides knows as well. */
+  create(wait: NewWait): Promise<void> {
+    return this.#store.waits.create(wait);
+  }
+
   async find({ sessionId, turnId, name }: WaitName): Promise<WaitRow | undefined> {
     const rows = await this.#store.waits.read(sessionId, turnId);
     return rows.find((row) => row.name === name);

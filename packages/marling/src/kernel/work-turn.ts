@@ -5,7 +5,7 @@ import { isJsonObject, type Json, type JsonObject } from "../model/json.ts";
 import type { TurnReport } from "../model/turn.ts";
 import type { InboxRow } from "../store/contract.ts";
 import { type AdmitOptions, inputMessage } from "./admit.ts";
-import { claimSession } from "./claim-session.ts";
+import { catchUp, claimSession } from "./claim-session.ts";
 import { countRecovery } from "./count-recovery.ts";
 import type { PlannedEnvironment } from "./environment.ts";
 import type { ResidentSession } from "./resident-session.ts";
@@ -36,11 +36,20 @@ export async function takeUp(
         return lookAgain(session, turn);
       });
     } catch (thrown) {
-      if (turn.row.report !== undefined) return true;
-      throw thrown;
+      if (turn.row.report === undefined) throw thrown;
+      await showCommitted(session);
+      return true;
     }
   }
+  // Before it is looked at: from here on its input cannot be taken back, where no lease says so.
+  session.running = { turnId: turn.row.turnId, control: turn.control };
   return lookAgain(session, turn);
+}
+
+/** Takes over what others committed, so that whoever is told of a turn's end finds it in the session. */
+async function showCommitted(session: ResidentSession): Promise<void> {
+  const { store } = session.parts;
+  await session.commits.run(async () => catchUp(session, await store.revision(session.id)));
 }
 
 /** Reads the row of a turn again; true when it has a report. */
@@ -69,6 +78,7 @@ export async function runUntilAsleep(
 ): Promise<TurnReport | undefined> {
   const { parts, lease } = session;
   const { row, control } = turn;
+  control.begin();
   if (row.cancel !== undefined) control.request(row.cancel.reason);
   if (turn.hasRun) turn.shown.beginAgain();
   turn.hasRun = true;
@@ -119,7 +129,7 @@ async function acceptedTurn(
 function listenForCancel(session: ResidentSession, turn: QueuedTurn): void {
   lookAgain(session, turn).then(
     () => {
-      if (turn.row.cancel !== undefined) turn.control.cancel(turn.row.cancel.reason);
+      if (turn.row.cancel !== undefined) turn.control.ask(turn.row.cancel.reason);
     },
     () => undefined, // The commit will find out.
   );

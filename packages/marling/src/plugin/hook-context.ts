@@ -264,7 +264,12 @@ export interface ApprovalHookContext {
   readonly args: Json;
 }
 
-export type ApprovalDecision = { readonly decision: "allow" | "ask" | "deny"; readonly reason?: string };
+export type ApprovalDecision = {
+  readonly decision: "allow" | "ask" | "deny";
+  readonly reason?: string;
+  /** How long somebody who is asked has; without it, for ever. */
+  readonly expiresMs?: number;
+};
 
 export interface RecoveryHookContext {
   readonly sessionId: string;

@@ -75,9 +75,15 @@ const DECODERS: { readonly [K in AnsweringHook]: (raw: unknown, where: string) =
   "tool_calls.before": decodeDirective,
   "tool_calls.after": decodeDirective,
   "approval.request": (raw, where) => {
-    const { decision, reason } = object(raw, where);
+    const { decision, reason, expiresMs } = object(raw, where);
     const known = oneOf(decision, ["allow", "ask", "deny"], `${where}.decision`);
-    return { decision: known, ...(reason === undefined ? {} : { reason: text(reason, `${where}.reason`) }) };
+    if (expiresMs !== undefined && !(typeof expiresMs === "number" && expiresMs > 0))
+      throw refuse(`${where}.expiresMs`, "a positive number of milliseconds");
+    return {
+      decision: known,
+      ...(reason === undefined ? {} : { reason: text(reason, `${where}.reason`) }),
+      ...(expiresMs === undefined ? {} : { expiresMs }),
+    };
   },
   "input.before": (raw, where) => {
     const { input, reject } = object(raw, where);

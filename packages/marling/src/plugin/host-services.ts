@@ -4,10 +4,11 @@
 
 import { MarlingError } from "../base/errors.ts";
 import type { Json, JsonObject } from "../model/json.ts";
+import type { MessageInput } from "../model/message.ts";
+import type { DirectCompletionHost, TurnHost } from "../model/session-host.ts";
 import type { AppendNode } from "../session/node.ts";
 import type { SessionReadView } from "../session/view.ts";
 import type { AvailabilityTier, ToolManifest, ToolState } from "../tool/contract.ts";
-import type { HookLimit } from "./hook-limit.ts";
 import type { SessionCreated, SessionCreateRequest } from "./session-create.ts";
 
 export interface SessionSnapshotHost {
@@ -35,6 +36,8 @@ export interface ToolStateHost {
 export interface SessionLifecycleHost {
   createSession(request: SessionCreateRequest): Promise<SessionCreated>;
   closeSession(sessionId: string): Promise<void>;
+  /** The input that a session was created with, for its first turn: there once. */
+  takeFirstTurnInput(sessionId: string): Promise<MessageInput | undefined>;
 }
 
 export interface AppendNodesRequest {
@@ -64,17 +67,23 @@ export interface HostServices
     ToolCatalogHost,
     ToolStateHost,
     SessionLifecycleHost,
+    TurnHost,
     SessionGraphHost,
+    DirectCompletionHost,
     TraceHost {}
 
 /** The views, one row each: who may do what. */
 export interface HostViews {
-  readonly prompt: SessionSnapshotHost & ToolCatalogHost;
+  readonly prompt: SessionSnapshotHost & ToolCatalogHost & DirectCompletionHost;
   readonly turn: SessionSnapshotHost & ToolStateHost & SessionLifecycleHost & TraceHost;
   readonly tool: HostServices;
   readonly turnResult: SessionLifecycleHost & TraceHost;
   readonly checkpoint: SessionLifecycleHost & TraceHost;
-  readonly history: SessionSnapshotHost & SessionLifecycleHost & SessionGraphHost;
+  readonly history: SessionSnapshotHost &
+    SessionLifecycleHost &
+    TurnHost &
+    SessionGraphHost &
+    DirectCompletionHost;
   readonly action: HostServices;
   readonly configChanged: Readonly<Record<never, never>>;
   readonly runtime: HostServices;
@@ -119,19 +128,30 @@ const TOOL_STATE: Methods<ToolStateHost> = [
   "setToolAvailability",
   "setToolMembership",
 ];
-const LIFECYCLE: Methods<SessionLifecycleHost> = ["createSession", "closeSession"];
+const LIFECYCLE: Methods<SessionLifecycleHost> = ["createSession", "closeSession", "takeFirstTurnInput"];
+const TURNS: Methods<TurnHost> = ["startTurnStream", "awaitTurn", "cancelTurn", "startTurn"];
+const DIRECT: Methods<DirectCompletionHost> = ["directCompletion", "directLlmCompletion"];
 const GRAPH: Methods<SessionGraphHost> = ["appendSessionNodes"];
 const TRACE: Methods<TraceHost> = ["emitTrace"];
-const ALL: Methods<HostServices> = [...SNAPSHOT, ...CATALOG, ...TOOL_STATE, ...LIFECYCLE, ...GRAPH, ...TRACE];
+const ALL: Methods<HostServices> = [
+  ...SNAPSHOT,
+  ...CATALOG,
+  ...TOOL_STATE,
+  ...LIFECYCLE,
+  ...TURNS,
+  ...GRAPH,
+  ...DIRECT,
+  ...TRACE,
+];
 
 /** The methods of each view. */
 export const HOST_VIEWS: { readonly [Name in HostViewName]: Methods<HostViews[Name]> } = Object.freeze({
-  prompt: [...SNAPSHOT, ...CATALOG],
+  prompt: [...SNAPSHOT, ...CATALOG, ...DIRECT],
   turn: [...SNAPSHOT, ...TOOL_STATE, ...LIFECYCLE, ...TRACE],
   tool: ALL,
   turnResult: [...LIFECYCLE, ...TRACE],
   checkpoint: [...LIFECYCLE, ...TRACE],
-  history: [...SNAPSHOT, ...LIFECYCLE, ...GRAPH],
+  history: [...SNAPSHOT, ...LIFECYCLE, ...TURNS, ...GRAPH, ...DIRECT],
   action: ALL,
   configChanged: [],
   runtime: ALL,
@@ -167,14 +187,8 @@ export function unavailableHost(): HostServices {
   return hostView({}, "runtime");
 }
 
-/** The services with the time of a hook stopped while one of them works. */
-export function pausingHost(services: HostServices, limit: HookLimit): HostServices {
-  const paused = ALL.map((method) => {
-    const call = methodOf(services, method);
-    return [method, (...args: readonly unknown[]) => limit.during(() => call(...args))] as const;
-  });
-  return Object.freeze(Object.fromEntries(paused)) as unknown as HostServices;
-}
+/** Services without which everything still works: they do nothing where a host does not offer them. */
+const NEUTRAL: ReadonlySet<keyof HostServices> = new Set(["takeFirstTurnInput", "emitTrace"] as const);
 
 type Method = (...args: readonly unknown[]) => Promise<unknown>;
 
@@ -186,6 +200,7 @@ function cut(services: Partial<HostServices>, methods: readonly (keyof HostServi
 function methodOf(services: Partial<HostServices>, method: keyof HostServices): Method {
   const given = services[method] as Method | undefined;
   if (given !== undefined) return given.bind(services);
+  if (NEUTRAL.has(method)) return async () => undefined;
   return async () => {
     throw new MarlingError(
       "host_service_unavailable",

@@ -34,11 +34,12 @@ export function decodeFrame(raw: unknown, where = "frame"): Frame {
 }
 
 export function decodeFrameAssignment(raw: unknown, where = "assignment"): FrameAssignment {
-  const { policy, authority, usageSource } = decodeJsonObject(raw, where);
+  const { policy, authority, usageSource, cause } = decodeJsonObject(raw, where);
   return Object.freeze({
     policy: decodePolicy(policy, `${where}.policy`),
     authority: decodeAuthority(authority, `${where}.authority`),
     ...(usageSource === undefined ? {} : { usageSource: decodeText(usageSource, `${where}.usageSource`) }),
+    ...(cause === undefined ? {} : { cause: decodeText(cause, `${where}.cause`) }),
   });
 }
 

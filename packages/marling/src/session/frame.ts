@@ -29,6 +29,8 @@ export interface FrameAssignment {
   readonly policy: SessionPolicy;
   readonly authority: SessionAuthority;
   readonly usageSource?: string;
+  /** What the session was made by, when that was an effect of another one. */
+  readonly cause?: string;
 }
 
 /** Options of the protocol, opaque to the kernel. */

@@ -2,6 +2,12 @@
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Json, JsonObject } from "../model/json.ts";
+import type {
+  DirectCompletion,
+  DirectCompletionHost,
+  DirectRequest,
+  TurnHost,
+} from "../model/session-host.ts";
 import type { PendingResult, ToolOutput } from "../model/tool-output.ts";
 import type { ToolAttachment } from "../model/tool-value.ts";
 
@@ -90,6 +96,13 @@ export interface PrepareContext {
   readonly binding?: Json;
 }
 
+/** What a tool may ask of the session that it runs in. Asked again after a crash, it gets the same. */
+export interface ToolHost extends TurnHost, DirectCompletionHost {
+  /** A session below this one, with at most its authority; the request is that of `directive.createSession`. */
+  createSession(request: object): Promise<{ readonly sessionId: string }>;
+  closeSession(sessionId: string): Promise<void>;
+}
+
 export interface ToolContext {
   readonly sessionId: string;
   readonly turnId: string;
@@ -112,6 +125,10 @@ export interface ToolContext {
   callTools(calls: readonly NestedCall[]): Promise<readonly NestedReply[]>;
   /** Stores bytes and returns the attachment to put into the result. */
   readonly attachments: AttachmentWriter;
+  /** Sessions and turns below this one. */
+  readonly host: ToolHost;
+  /** One model call without tools; what it uses is in the ledger under the source, by default the tool's name. */
+  directCompletion(request: DirectRequest, usageSource?: string): Promise<DirectCompletion>;
 }
 
 export interface PendingOptions {

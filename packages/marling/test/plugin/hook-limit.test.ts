@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { deferred } from "../../src/base/deferred.ts";
 import { toolSuccess } from "../../src/model/tool-output.ts";
 import { HookLimit } from "../../src/plugin/hook-limit.ts";
-import { hostView, pausingHost, unavailableHost } from "../../src/plugin/host-services.ts";
+import { hostView, unavailableHost } from "../../src/plugin/host-services.ts";
 import { ManualClock, plugin, rejection, restored, sessionOf, settle, thrownBy, turnCtx } from "./samples.ts";
 
 const LIMIT_MS = 1000;
@@ -80,8 +80,8 @@ test("[HL1] time does not count while an effect is awaited", async () => {
     ],
     { hookTimeoutMs: LIMIT_MS, clock },
   );
-  const services = { ...unavailableHost(), emitTrace: () => effect.promise };
-  const host = hostView(pausingHost(services, session.runner.limit), "turn");
+  const emitTrace = () => session.runner.limit.during(() => effect.promise);
+  const host = hostView({ ...unavailableHost(), emitTrace }, "turn");
   const running = rejection(session.beforeTurn({ ...turnCtx(), host }));
   await settle();
   clock.advance(LIMIT_MS * 10);

@@ -1,17 +1,15 @@
 // Narrow views: a hook's host has the methods of its row and no others.
 
 import { expect, test } from "vitest";
-import { HookLimit } from "../../src/plugin/hook-limit.ts";
 import {
   type HostServices,
   type HostViewName,
   hostView,
-  pausingHost,
   type ServiceViewName,
   serviceView,
   unavailableHost,
 } from "../../src/plugin/host-services.ts";
-import { ManualClock, rejection } from "./samples.ts";
+import { rejection } from "./samples.ts";
 
 const snapshots = ["snapshotCurrent", "snapshotSession"];
 const catalog = ["toolCatalog"];
@@ -22,18 +20,20 @@ const toolState = [
   "setToolAvailability",
   "setToolMembership",
 ];
-const lifecycle = ["createSession", "closeSession"];
+const lifecycle = ["createSession", "closeSession", "takeFirstTurnInput"];
+const turns = ["startTurnStream", "awaitTurn", "cancelTurn", "startTurn"];
+const direct = ["directCompletion", "directLlmCompletion"];
 const graph = ["appendSessionNodes"];
 const trace = ["emitTrace"];
-const all = [...snapshots, ...catalog, ...toolState, ...lifecycle, ...graph, ...trace];
+const all = [...snapshots, ...catalog, ...toolState, ...lifecycle, ...turns, ...graph, ...direct, ...trace];
 
 const VIEWS: { readonly [Name in HostViewName]: readonly string[] } = {
-  prompt: [...snapshots, ...catalog],
+  prompt: [...snapshots, ...catalog, ...direct],
   turn: [...snapshots, ...toolState, ...lifecycle, ...trace],
   tool: all,
   turnResult: [...lifecycle, ...trace],
   checkpoint: [...lifecycle, ...trace],
-  history: [...snapshots, ...lifecycle, ...graph],
+  history: [...snapshots, ...lifecycle, ...turns, ...graph, ...direct],
   action: all,
   configChanged: [],
   runtime: all,
@@ -74,19 +74,17 @@ test("[H1] a view calls the services it was cut from, with their own this", asyn
   expect(services.traces).toEqual(["x"]);
 });
 
-test.each(all)("[H2] a host that does not offer %s rejects and says so", async (method) => {
+const neutral = ["takeFirstTurnInput", "emitTrace"];
+
+test.each(neutral)("[K125] [K126] %s does nothing where a host does not offer it", async (method) => {
+  const call = unavailableHost()[method as keyof HostServices] as () => Promise<unknown>;
+  expect(await call()).toBeUndefined();
+});
+
+const needed = all.filter((method) => !neutral.includes(method));
+
+test.each(needed)("[K126] [H2] a host that does not offer %s rejects and says so", async (method) => {
   const call = unavailableHost()[method as keyof HostServices] as () => Promise<unknown>;
   const error = await rejection(call());
   expect([error.code, error.details]).toEqual(["host_service_unavailable", { service: method }]);
-});
-
-test("[H3] a pausing host passes calls on and stops the time only while they work", async () => {
-  const clock = new ManualClock();
-  const limit = new HookLimit(10, clock);
-  const host = pausingHost({ ...unavailableHost(), closeSession: async () => undefined }, limit);
-  await host.closeSession("x");
-  expect((await rejection(host.createSession({}))).code).toBe("host_service_unavailable");
-  const running = limit.race(new Promise<never>(() => {}), () => new Error("late"));
-  clock.advance(10);
-  await expect(running).rejects.toThrow("late");
 });

@@ -403,22 +403,22 @@ test("[PH5] disposing goes backwards, once, reports what failed, and frees the i
 
 test("[PH6] a plugin gets its host in ready and may use it once the session is open", async () => {
   let late: (() => Promise<void>) | undefined;
-  const traces: unknown[] = [];
+  const closed: unknown[] = [];
   const session = sessionOf([
     plugin("a", {
       ready: ({ host }) => {
-        late = () => host.emitTrace({ name: "hello" });
+        late = () => host.closeSession("hello");
       },
     }),
   ]);
   expect((await rejection(late?.() ?? Promise.resolve())).code).toBe("host_service_unavailable");
   session.bindHost({
-    emitTrace: async (trace) => {
-      traces.push(trace);
+    closeSession: async (id) => {
+      closed.push(id);
     },
   });
   await late?.();
-  expect(traces).toEqual([{ name: "hello" }]);
+  expect(closed).toEqual(["hello"]);
   expect(thrownBy(() => session.bindHost({})).code).toBe("invalid_options");
 });
 

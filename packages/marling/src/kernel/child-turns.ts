@@ -1,0 +1,113 @@
+// Turns of sessions below this one, as plugins and tools start them.
+//   CT1  one turn at a time: a session with a turn on its way is busy, unless it is the very turn that is asked for again.
+//   CT2  a turn that was started inside an effect is named after it; after a crash the effect gets the same turn, wherever
+//        that is by then, and nothing of it runs again.
+//   CT3  what a child's turn used is in the ledger of the session that started it, under the child's usage source.
+//   CT4  a turn that is cancelled cancels the turns that its effects wait for.
+
+import { MarlingError } from "../base/errors.ts";
+import type { SessionPolicy } from "../model/policy.ts";
+import type { StartedTurn, StartTurnOptions } from "../model/session-host.ts";
+import type { TurnInput, TurnReport } from "../model/turn.ts";
+import { isNoUsage, type UsageEntry } from "../model/usage.ts";
+import type { ResidentSession } from "./resident-session.ts";
+import { serviceKey } from "./service-scope.ts";
+import type { QueuedTurn, TurnQueue } from "./turn-queue.ts";
+import type { TurnRun } from "./turn-run.ts";
+
+/** A session below, with its turns. */
+export interface ChildSession {
+  readonly session: ResidentSession;
+  readonly queue: TurnQueue;
+}
+
+interface Started {
+  readonly child: ChildSession;
+  readonly turn: QueuedTurn;
+}
+
+/** The turns that one session, or one effect of it, has started and not awaited. */
+export class ChildTurns {
+  readonly #reach: (sessionId: string) => Promise<ChildSession>;
+  readonly #scope: TurnRun | undefined;
+  readonly #started: Map<string, Started>;
+
+  constructor(init: {
+    readonly reach: (sessionId: string) => Promise<ChildSession>;
+    readonly scope: TurnRun | undefined;
+    readonly started: Map<string, Started>;
+  }) {
+    this.#reach = init.reach;
+    this.#scope = init.scope;
+    this.#started = init.started;
+  }
+
+  async start(
+    sessionId: string,
+    input: string | TurnInput,
+    { key: given }: StartTurnOptions = {},
+  ): Promise<StartedTurn> {
+    const child = await this.#reach(sessionId);
+    const scope = this.#scope;
+    const key = scope === undefined ? given : serviceKey(scope, "turn", given);
+    const { session, queue } = child;
+    const live = [...queue.live.values()];
+    if (live.some(({ row }) => key === undefined || row.key !== key)) throw busy(session);
+    const { turn } = await queue.submit(input, key === undefined ? {} : { key });
+    this.#started.set(turn.row.turnId, { child, turn });
+    const { policy } = session;
+    return {
+      turnId: turn.row.turnId,
+      sessionId,
+      policy: policy as SessionPolicy,
+      events: turn.events.watch(),
+    };
+  }
+
+  async await(turnId: string): Promise<TurnReport> {
+    const { child, turn } = this.#take(turnId);
+    this.#started.delete(turnId);
+    const stop = this.#cancelWithParent(child, turnId);
+    try {
+      const report = await turn.done.promise;
+      this.#scope?.spent.push(...usageOf(child.session, report));
+      return report;
+    } finally {
+      stop();
+    }
+  }
+
+  async cancel(turnId: string): Promise<void> {
+    const { child } = this.#take(turnId);
+    await child.queue.cancel(turnId, "cancelled by the session that started it");
+  }
+
+  #take(turnId: string): Started {
+    const started = this.#started.get(turnId);
+    if (started !== undefined) return started;
+    const message = `turn ${turnId}: expected a turn that was started here and not awaited, found none`;
+    throw new MarlingError("unknown_turn", message, { details: { turnId } });
+  }
+
+  #cancelWithParent({ queue }: ChildSession, turnId: string): () => void {
+    const signal = this.#scope?.control.signal;
+    const cancel = (): void => {
+      queue.cancel(turnId, "the turn that started it was cancelled").catch(() => undefined);
+    };
+    if (signal?.aborted === true) cancel();
+    else signal?.addEventListener("abort", cancel, { once: true });
+    return () => signal?.removeEventListener("abort", cancel);
+  }
+}
+
+/** What a child's turn used, under the source that its session has. */
+function usageOf(child: ResidentSession, { modelCalls, childUsage }: TurnReport): readonly UsageEntry[] {
+  const source = child.frame.assignment.usageSource ?? "child";
+  const own = modelCalls.map(({ model, usage }) => ({ source, model, usage }));
+  return [...own, ...childUsage].filter(({ usage }) => !isNoUsage(usage));
+}
+
+function busy({ id }: ResidentSession): MarlingError {
+  const message = `session ${id}: expected no turn on its way, found one`;
+  return new MarlingError("session_busy", message, { details: { sessionId: id } });
+}

@@ -1,0 +1,138 @@
+// A model call that plugins and tools make themselves: no tools, no session.
+//   DC1  inside an effect of a turn it is an effect of its own: one that was finished is not bought again.
+//   DC2  what it used is in the ledger, under its source and model: with the turn's commit, or at once beside turns. What
+//        used nothing is not there.
+//   DC3  it is asked once: who wants another try asks again.
+
+import { MarlingError } from "../base/errors.ts";
+import type { ModelRequest } from "../llm/contract.ts";
+import { type MessageInput, toMessage } from "../model/message.ts";
+import { type ModelResponse, visibleTexts } from "../model/model-response.ts";
+import type { DirectLlmCompletion, DirectRequest } from "../model/session-host.ts";
+import { isNoUsage, NO_USAGE, type TokenUsage, type UsageEntry } from "../model/usage.ts";
+import { projectMessage } from "../turn/project-messages.ts";
+import { commitBeside, operationOf } from "./commit.ts";
+import { modelOf } from "./model-binding.ts";
+import type { ModelBinding } from "./parts.ts";
+import type { ResidentSession } from "./resident-session.ts";
+import { serviceKey } from "./service-scope.ts";
+import { performEffect, type TurnRun } from "./turn-run.ts";
+
+/** What a call came to. Plain JSON. */
+interface Answer {
+  readonly response?: ModelResponse;
+  readonly failure?: { readonly code: string; readonly message: string };
+  readonly usage: TokenUsage;
+}
+
+export async function directCompletion(
+  session: ResidentSession,
+  request: DirectRequest,
+  { usageSource, scope }: { readonly usageSource: string; readonly scope: TurnRun | undefined },
+): Promise<DirectLlmCompletion> {
+  const binding = modelOf(session, request.model);
+  const spent = (usage: TokenUsage): UsageEntry => ({ source: usageSource, model: binding.name, usage });
+  const answer =
+    scope === undefined
+      ? await askBesideTurns(session, { request, binding, spent })
+      : await askInEffect(scope, { request, binding, spent });
+  const { response, failure, usage } = answer;
+  if (response !== undefined) return { response, usage, model: binding.name };
+  const message = `direct completion on model ${binding.name}: ${failure?.message ?? "no answer"}`;
+  throw new MarlingError("direct_completion_failed", message, {
+    details: { code: failure?.code ?? "unknown" },
+  });
+}
+
+/** The words of a completion. */
+export function completionText({ response }: DirectLlmCompletion): string {
+  return visibleTexts(response).join("");
+}
+
+interface Ask {
+  readonly request: DirectRequest;
+  readonly binding: ModelBinding;
+  spent(usage: TokenUsage): UsageEntry;
+}
+
+function askInEffect(scope: TurnRun, { request, binding, spent }: Ask): Promise<Answer> {
+  const key = serviceKey(scope, "direct", request.key);
+  const effect = { key: key.slice(scope.acceptedScope.length + 1), kind: "direct_completion" } as const;
+  return performEffect(scope, effect, async (inner) => {
+    const answer = await ask(scope.session, {
+      request,
+      binding,
+      requestId: key,
+      signal: scope.control.signal,
+    });
+    if (!isNoUsage(answer.usage)) inner.spent.push(spent(answer.usage));
+    return answer;
+  });
+}
+
+async function askBesideTurns(session: ResidentSession, { request, binding, spent }: Ask): Promise<Answer> {
+  const { operation } = operationOf(session, "direct");
+  const { signal } = new AbortController();
+  const answer = await ask(session, { request, binding, requestId: `${session.id}:${operation}`, signal });
+  if (isNoUsage(answer.usage)) return answer;
+  await commitBeside(session, () => ({
+    operation: operationOf(session, "direct").operation,
+    usage: [spent(answer.usage)],
+    rebases: true,
+    change: (graph) => ({ graph, nodes: [] }),
+  }));
+  return answer;
+}
+
+async function ask(
+  session: ResidentSession,
+  call: {
+    readonly request: DirectRequest;
+    readonly binding: ModelBinding;
+    readonly requestId: string;
+    readonly signal: AbortSignal;
+  },
+): Promise<Answer> {
+  const { binding, signal } = call;
+  let usage = NO_USAGE;
+  const sink: Parameters<ModelBinding["port"]["call"]>[1]["sink"] = (part) => {
+    if (part.kind === "usage") usage = part.usage;
+  };
+  try {
+    const outcome = await binding.port.call(requestOf(session, call), { sink, signal });
+    if (outcome.kind === "response") return { response: outcome.response, usage: outcome.response.usage };
+    const { kind, code = kind, message } = outcome.failure;
+    return { failure: { code, message }, usage: outcome.failure.usage ?? usage };
+  } catch (thrown) {
+    const message = thrown instanceof Error ? thrown.message : String(thrown);
+    return { failure: { code: "model_port_threw", message }, usage };
+  }
+}
+
+function requestOf(
+  session: ResidentSession,
+  {
+    request,
+    binding,
+    requestId,
+  }: { readonly request: DirectRequest; readonly binding: ModelBinding; readonly requestId: string },
+): ModelRequest {
+  const { messages, system = "", parameters = {}, outputSchema } = request;
+  const given: readonly MessageInput[] =
+    typeof messages === "string" ? [{ role: "user", content: messages }] : messages;
+  const limit = binding.maxOutputTokens === undefined ? {} : { maxOutputTokens: binding.maxOutputTokens };
+  return Object.freeze({
+    model: binding.name,
+    system,
+    messages: given.flatMap(
+      (message, index) => projectMessage(toMessage(message, `${requestId}.${index}`)) ?? [],
+    ),
+    tools: [],
+    toolChoice: "none",
+    parameters: { ...limit, ...parameters },
+    providerOptions: {},
+    headers: {},
+    scope: { sessionId: session.id, frameId: session.frameId, requestId },
+    ...(outputSchema === undefined ? {} : { outputSchema }),
+  });
+}

@@ -1,0 +1,262 @@
+// The sessions that are open in a runtime: opened once, for whoever asks, and let go as a whole.
+//   OS1  two callers of one id get one session; whoever comes while it is let go waits, and opens it anew.
+//   OS2  a session that is open for the work that was left in it only is let go when that is done.
+
+import { MarlingError } from "../base/errors.ts";
+import { type SessionId, sessionId } from "../model/ids.ts";
+import type { MessageInput } from "../model/message.ts";
+import type { SessionCreated, SessionCreateRequest } from "../plugin/session-create.ts";
+import type { InboxRow } from "../store/contract.ts";
+import { announceAgain } from "./announce.ts";
+import { requireBindings } from "./bindings.ts";
+import type { ChildSession } from "./child-turns.ts";
+import { createSession } from "./create-session.ts";
+import { type OpenedSession, openSession } from "./open-session.ts";
+import type { KernelParts, SessionDirectory } from "./parts.ts";
+import type { ResidentSession } from "./resident-session.ts";
+import { serviceKey } from "./service-scope.ts";
+import { reachable, unreachable } from "./services.ts";
+import { Session } from "./session.ts";
+import { type QueuedTurn, TurnQueue } from "./turn-queue.ts";
+import type { TurnRun } from "./turn-run.ts";
+
+/** How a runtime came to have a session open. */
+export interface Open {
+  readonly resident: ResidentSession;
+  readonly queue: TurnQueue;
+  /** Turns that an earlier process accepted and did not finish. */
+  readonly recovered: QueuedTurn[];
+  readonly handle: Session;
+  /** Nobody asked for it but the work that was left in it: it goes when that is done. */
+  isForRecovery: boolean;
+  /** Set while it is let go: whoever wants it then waits, and opens it anew. */
+  closing: Promise<void> | undefined;
+}
+
+export class OpenSessions {
+  readonly parts: KernelParts;
+  readonly #open = new Map<string, Promise<Open>>();
+  readonly #resident = new Map<string, ResidentSession>();
+  /** Ids of sessions that are being made. */
+  readonly #reserved = new Set<string>();
+  readonly #onRecovered: (turn: QueuedTurn) => void;
+  #isClosed = false;
+
+  constructor(parts: Omit<KernelParts, "sessions">, onRecovered: (turn: QueuedTurn) => void) {
+    const directory: SessionDirectory = {
+      find: (id) => this.find(id),
+      reserve: (id) => this.reserve(id),
+      create: (request, from, scope) => this.create(request, from, scope),
+      close: (id, from) => this.#closeFor(id, from),
+      openBelow: (id, from) => this.openBelow(id, from),
+      takeFirstTurnInput: (id, from) => this.takeFirstTurnInput(id, from),
+    };
+    this.parts = { ...parts, sessions: directory };
+    this.#onRecovered = onRecovered;
+  }
+
+  find(id: string): ResidentSession | undefined {
+    return this.#resident.get(id);
+  }
+
+  /** The session if it is open, else what `open` makes of it. Options that need it opened anew make it go first. */
+  async open(
+    id: SessionId,
+    { isNew }: { readonly isNew: boolean },
+    open: () => Promise<OpenedSession>,
+  ): Promise<{ readonly entry: Open; readonly wasOpen: boolean }> {
+    for (let known = this.#open.get(id); known !== undefined; known = this.#open.get(id)) {
+      const entry = await known;
+      if (isNew || entry.closing !== undefined) {
+        await this.#makeWay(entry);
+        continue;
+      }
+      entry.isForRecovery = false;
+      return { entry, wasOpen: true };
+    }
+    return { entry: await this.track(id, open), wasOpen: false };
+  }
+
+  /** Resolves when the turns that earlier processes left have ended or sleep. */
+  async quiet(): Promise<void> {
+    const open = await Promise.allSettled(this.#open.values());
+    const waits = open.map((one) =>
+      one.status === "fulfilled" ? one.value.queue.quiet(one.value.recovered) : undefined,
+    );
+    await Promise.all(waits);
+  }
+
+  async release(id: SessionId): Promise<void> {
+    const open = await this.#open.get(id);
+    if (open !== undefined) await this.#release(open, "session_closed");
+  }
+
+  /** Lets every session go, and opens none any more. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    const open = await Promise.allSettled(this.#open.values());
+    const gone = open.map((one) =>
+      one.status === "fulfilled" ? this.#release(one.value, "runtime_closed") : undefined,
+    );
+    await Promise.all(gone);
+  }
+
+  /** Registers an opening at once, so that two callers of one id get one session. */
+  track(
+    id: SessionId,
+    open: () => Promise<OpenedSession>,
+    { isForRecovery = false }: { readonly isForRecovery?: boolean } = {},
+  ): Promise<Open> {
+    const opening = open().then(async ({ session, inputs, unannounced }) => {
+      const queue = new TurnQueue(session, inputs);
+      if (unannounced.length > 0)
+        session.writer.run(() => announceAgain(session, unannounced)).catch(() => undefined); // The next opening tries again.
+      const recovered = [...queue.enqueue(await this.#unfinished(id), { isRecovery: true })];
+      const entry: { -readonly [K in keyof Open]: Open[K] } = {
+        resident: session,
+        queue,
+        recovered,
+        handle: undefined as never,
+        isForRecovery,
+        closing: undefined,
+      };
+      entry.handle = new Session(session, { queue, close: () => this.#release(entry, "session_closed") });
+      this.#resident.set(id, session);
+      for (const turn of recovered) this.#onRecovered(turn);
+      return entry;
+    });
+    this.#open.set(id, opening);
+    opening.catch(() => this.#open.delete(id));
+    return opening;
+  }
+
+  /** A session that is open for recovery only makes way for options that need it opened anew; another is refused. */
+  async #makeWay(open: Open): Promise<void> {
+    if (open.closing === undefined && !open.isForRecovery) throw openAlready(open.resident.id);
+    if (open.closing === undefined) await open.queue.quiet(open.recovered).catch(() => undefined); // Whoever waits is told.
+    await this.#release(open, "session_closed");
+  }
+
+  /** Opens a session for the work that was left in it. */
+  async openForRecovery(id: SessionId): Promise<void> {
+    if (this.#isClosed || this.#reserved.has(id)) return;
+    const known = this.#open.get(id);
+    if (known !== undefined) return this.#takeUp(await known);
+    const opening = this.track(id, () => this.#openBound(id), { isForRecovery: true });
+    this.#letGoWhenDone(await opening).catch(() => undefined); // What it cannot let go goes with the runtime.
+  }
+
+  /** Work that was left in a session that is open here. */
+  async #takeUp({ queue, recovered, closing }: Open): Promise<void> {
+    if (closing !== undefined) return;
+    const left = await queue.takeUp();
+    recovered.push(...left);
+    for (const turn of left) this.#onRecovered(turn);
+  }
+
+  async #openBound(id: SessionId): Promise<OpenedSession> {
+    await requireBindings(this.parts, id);
+    return openSession(this.parts, id, { policy: {}, pluginOptions: undefined, parent: undefined });
+  }
+
+  async #letGoWhenDone(open: Open): Promise<void> {
+    await open.queue.quiet(open.recovered).catch(() => undefined); // Whoever waits for the turn is told.
+    if (open.isForRecovery && open.queue.isAsleep) await this.#release(open, "session_closed");
+  }
+
+  /** Inputs without a committed turn. Without a journal nothing outlives the process that accepted them. */
+  async #unfinished(id: SessionId): Promise<readonly InboxRow[]> {
+    const { store, effects } = this.parts;
+    return effects.remembers === true ? store.pending(id) : [];
+  }
+
+  reserve(id: string): (() => void) | undefined {
+    if (this.#open.has(id) || this.#reserved.has(id)) return undefined;
+    this.#reserved.add(id);
+    return () => void this.#reserved.delete(id);
+  }
+
+  /** Makes a session; inside an effect, the one that an earlier run of the effect made is the one that is asked for. */
+  async create(
+    request: SessionCreateRequest,
+    from: ResidentSession,
+    scope?: TurnRun,
+  ): Promise<SessionCreated> {
+    this.#refuseClosed();
+    const cause = scope === undefined ? undefined : serviceKey(scope, "session", undefined);
+    const made = await createSession(from, request, cause);
+    if (made.kind === "known") return { sessionId: made.id };
+    const { session } = made;
+    session.firstTurnInput = request.firstTurnInput;
+    await this.track(session.id, async () => ({ session, inputs: 0, unannounced: [] }));
+    return { sessionId: session.id };
+  }
+
+  /** A session below another, opened if it is not open. */
+  async openBelow(id: string, from: ResidentSession): Promise<ChildSession> {
+    this.#refuseClosed();
+    const wanted = sessionId(id);
+    const known = await this.#open.get(wanted);
+    if (known === undefined && !(await this.parts.store.exists(wanted))) throw unreachable(from, id);
+    const { entry, wasOpen } = await this.open(wanted, { isNew: false }, () => this.#openBound(wanted));
+    try {
+      return { session: reachable(from, id), queue: entry.queue };
+    } catch (thrown) {
+      if (!wasOpen) await this.#release(entry, "session_closed");
+      throw thrown;
+    }
+  }
+
+  takeFirstTurnInput(id: string, from: ResidentSession): MessageInput | undefined {
+    const session = this.#resident.get(id);
+    if (session === undefined) return undefined;
+    reachable(from, id);
+    const input = session.firstTurnInput;
+    session.firstTurnInput = undefined;
+    return input;
+  }
+
+  async #closeFor(id: string, from: ResidentSession): Promise<void> {
+    if (id === from.id)
+      throw new MarlingError(
+        "session_busy",
+        `session ${id}: expected another session to close, found the current one`,
+      );
+    const open = await this.#open.get(id);
+    if (open === undefined) return;
+    reachable(from, id);
+    if (open.queue.isBusy)
+      throw new MarlingError(
+        "session_busy",
+        `session ${id}: expected an idle session to close, found one with a running turn`,
+      );
+    await this.#release(open, "session_closed");
+  }
+
+  #release(open: Open, code: "session_closed" | "runtime_closed"): Promise<void> {
+    open.closing ??= this.#letGo(open, code);
+    return open.closing;
+  }
+
+  async #letGo({ resident, queue }: Open, code: "session_closed" | "runtime_closed"): Promise<void> {
+    await queue.close(code);
+    if (this.#resident.get(resident.id) !== resident) return;
+    this.#open.delete(resident.id);
+    this.#resident.delete(resident.id);
+    this.parts.plugins.unregisterSession(resident.id);
+    resident.observation.close();
+    await resident.plugins.dispose();
+  }
+
+  #refuseClosed(): void {
+    if (this.#isClosed)
+      throw new MarlingError("runtime_closed", "expected an open runtime, found a closed one");
+  }
+}
+
+function openAlready(id: SessionId): MarlingError {
+  return new MarlingError(
+    "session_busy",
+    `session ${id}: expected a closed session to give it plugin options or a parent, found an open one`,
+  );
+}
