@@ -45,7 +45,7 @@ export class ChildTurns {
   async start(
     sessionId: string,
     input: string | TurnInput,
-    { key: given }: StartTurnOptions = {},
+    { key: given, outputSchema }: StartTurnOptions = {},
   ): Promise<StartedTurn> {
     const child = await this.#reach(sessionId);
     const scope = this.#scope;
@@ -53,7 +53,7 @@ export class ChildTurns {
     const { session, queue } = child;
     const live = [...queue.live.values()];
     if (live.some(({ row }) => key === undefined || row.key !== key)) throw busy(session);
-    const { turn } = await queue.submit(input, key === undefined ? {} : { key });
+    const { turn } = await queue.submit(input, { key, outputSchema });
     this.#started.set(turn.row.turnId, { child, turn });
     const { policy } = session;
     return {

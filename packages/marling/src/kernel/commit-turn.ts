@@ -166,6 +166,7 @@ async function commitRecords(
   }: CommitOptions,
 ): Promise<Committed & { readonly frame: OpenedFrame | undefined }> {
   const { session } = turn;
+  turn.control.refuseLost();
   const previousFrameId = session.frameId;
   const committed = await commitChange(session, {
     operation: turn.operation,

@@ -3,8 +3,9 @@
 //   C2  plugin and tool state are written only when their mark moved; a snapshot that fails leaves the old one and its mark.
 //   C3  the session moves to the new state after the store has taken it, never before; a commit that fails takes plugin
 //       state back to the last one that did not.
-//   C5  a commit is made under the session's lease when there is one; beside turns it needs none, and waits while
-//       another runtime has it. What another runtime committed meanwhile is taken over before anything is tried again.
+//   C5  a commit is made under the session's lease when there is one; that of a turn always is. Beside turns it needs
+//       none, and waits while somebody has it; what another runtime committed meanwhile is taken over before anything is
+//       tried again.
 //   C4  what is committed beside a turn leaves plugin state alone: what the turn did to it is the turn's to commit.
 //   C6  a turn that came to more than a commit may hold is refused before the store is asked.
 
@@ -68,12 +69,7 @@ export function commitChange(session: ResidentSession, change: Change | (() => C
     try {
       return await commitNow(session, wanted);
     } catch (thrown) {
-      if (
-        session.parts.effects.remembers === true &&
-        session.lease.generation === undefined &&
-        session.state.revision > 0 &&
-        isContended(thrown)
-      )
+      if (isContended(thrown) && waitsForOthers(session, wanted))
         return await commitContended(session, make, thrown);
       if (wanted.isBesideTurns !== true) session.plugins.rollbackState();
       throw thrown;
@@ -82,6 +78,11 @@ export function commitChange(session: ResidentSession, change: Change | (() => C
 }
 
 const ATTEMPTS = 5;
+
+/** A turn never does: what it has not its lease for any more is not its own to write. Nor does a session that begins. */
+function waitsForOthers({ parts, state }: ResidentSession, change: Change): boolean {
+  return parts.effects.remembers === true && state.revision > 0 && !isOfTurn(change);
+}
 
 /** Whether somebody else has written to the session, or may at this moment. */
 export function isContended(thrown: unknown): thrown is MarlingError {
@@ -149,7 +150,8 @@ async function commitNow(session: ResidentSession, change: Change): Promise<Comm
   const state = nextState(before, change, { graph: execution.graph, saved });
   const settles = change.settles?.(before.revision + 1, issues);
   const { lease } = session;
-  const releases = change.releases === true && lease.generation !== undefined && lease.isLastUser;
+  const generation = generationFor(session, change);
+  const releases = change.releases === true && generation !== undefined && lease.isLastUser;
   const result = await ask(session, {
     sessionId: session.id,
     expectedRevision: before.revision,
@@ -160,7 +162,7 @@ async function commitNow(session: ResidentSession, change: Change): Promise<Comm
     components: { ...components, ...execution.components },
     ...(settles === undefined ? {} : { settles }),
     ...passedOn(change),
-    ...(lease.generation === undefined ? {} : { lease: lease.generation }),
+    ...(generation === undefined ? {} : { lease: generation }),
     ...(releases ? { releases } : {}),
   });
   if (releases) lease.drop();
@@ -174,6 +176,11 @@ function ask({ parts, id }: ResidentSession, commit: SessionCommit): Promise<Com
   return parts.store.commit(commit).catch((thrown: unknown) => {
     throw storeFault(thrown, id);
   });
+}
+
+/** What a change is committed under: for a turn the lease, where there are leases, and nothing else. */
+function generationFor({ lease, parts }: ResidentSession, change: Change): number | undefined {
+  return isOfTurn(change) && parts.effects.remembers === true ? lease.held.generation : lease.generation;
 }
 
 /** What a change says to the store in its own words. */

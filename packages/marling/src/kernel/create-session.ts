@@ -154,9 +154,9 @@ function assignmentOf(origin: Origin, request: SessionCreateRequest): FrameAssig
   const { from, parent } = origin;
   const policy = decodePolicy({ ...origin.policy, ...request.policy }, "request.policy");
   if (request.policy?.model !== undefined) modelOf(from, policy.model);
-  const { toolAccess, subagent, pluginOptions, usageSource = "child" } = request;
+  const { toolAccess, subagent, pluginOptions, budget, usageSource = "child" } = request;
   const held = (parent ?? from).frame.assignment.authority;
-  const authority = narrowAuthority(held, { toolAccess, subagent, pluginOptions });
+  const authority = narrowAuthority(held, { toolAccess, subagent, pluginOptions, budget });
   const made = origin.cause === undefined ? {} : { cause: origin.cause };
   return { policy, authority, usageSource, ...made };
 }

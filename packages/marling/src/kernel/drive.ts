@@ -1,6 +1,8 @@
 // Drive: the loop between the machine, which decides, and the effects, which are performed.
 
 import type { EffectKey } from "../model/ids.ts";
+import type { TurnOutcome } from "../model/turn.ts";
+import { addUsage } from "../model/usage.ts";
 import type { MachineOutcome, TurnEffect, TurnRecord } from "../turn/effect.ts";
 import type { ProtocolDriver } from "../turn/protocol.ts";
 import { begin, resume, type Step, stop } from "../turn/step.ts";
@@ -57,7 +59,23 @@ async function endedFromOutside(turn: TurnRun, step: Step): Promise<Step | undef
   control.refuseLost();
   if (control.isRequested && !(await isKnown(turn, step))) control.apply();
   if (control.isCancelled) return stop(step.state, control.outcome());
+  if (step.kind === "effect" && step.effect.kind === "model_call" && !(await isKnown(turn, step))) {
+    const exhausted = budgetOutcome(turn);
+    if (exhausted !== undefined) return stop(step.state, exhausted);
+  }
   return turn.forced === undefined ? undefined : stop(step.state, turn.forced);
+}
+
+/** The end of a turn whose session, with those below it, has used what it may. */
+function budgetOutcome({ session, log, spent, committedCalls }: TurnRun): TurnOutcome | undefined {
+  const { budget } = session.frame.assignment.authority;
+  if (budget === undefined) return undefined;
+  const inTurn = [...log.modelCalls.slice(committedCalls), ...spent].map(({ usage }) => usage);
+  const { input, output, cacheRead, cacheWrite } = inTurn.reduce(addUsage, session.readView().usage);
+  const used = input + output + cacheRead + cacheWrite;
+  if (used < budget.tokens) return undefined;
+  const message = `expected at most ${budget.tokens} tokens, found ${used} used`;
+  return { kind: "stopped", reason: "incomplete", code: "budget_exhausted", message };
 }
 
 /** Whether an earlier run has come to the effect of a step, or to a part of it. */

@@ -16,7 +16,8 @@ export async function reloadSession(session: ResidentSession): Promise<void> {
   const stored = await store.load(session.id).catch((thrown: unknown) => {
     throw storeFault(thrown, session.id);
   });
-  if (stored === undefined) return; // Nobody has committed anything.
+  // Nobody has committed anything, or this session has it by now.
+  if (stored === undefined || stored.revision <= session.state.revision) return;
   const snapshot = stored.components.plugins && decodePluginSnapshot(stored.components.plugins);
   const toolState = stored.components.tools as unknown as ToolState | undefined;
   plugins.rollbackState();

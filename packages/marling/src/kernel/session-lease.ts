@@ -1,6 +1,7 @@
 // The right to write to one session, as this runtime has it.
 //   LE1  what a session writes while it has a lease is written under its generation, so that a runtime that lost it can
 //        never write again.
+//   LE5  a lease that was lost and had again meanwhile is another one: what ran under the first has lost it.
 //   LE2  an answer that was asked for before the lease was let go says nothing about it any more.
 //   LE4  everything that works under the lease is a user of it; the last one lets it go.
 //   LE3  whether the lease still holds is looked at on the wall clock and on the monotonic one; past its end it is
@@ -124,6 +125,7 @@ export class SessionLease {
   }
 
   #hold(generation: number): void {
+    if (this.#generation !== undefined && this.#generation !== generation) this.lose();
     this.#generation = generation;
     this.renewed();
     this.#terms.held(this);

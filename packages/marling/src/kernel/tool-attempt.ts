@@ -326,8 +326,9 @@ function toolContext(one: Attempt): ToolContext {
   return Object.freeze(grant === undefined ? context : { ...context, binding: grant.binding });
 }
 
-function mintKey(scope: TurnRun, callId: string): Promise<string> {
+async function mintKey(scope: TurnRun, callId: string): Promise<string> {
   const { lease, parts } = scope.session;
+  scope.control.refuseLost();
   return parts.waits.mint({
     ...completionName(scope, callId),
     kind: "completion",

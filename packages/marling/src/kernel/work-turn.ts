@@ -139,6 +139,7 @@ async function park(session: ResidentSession, turn: QueuedTurn, { waits, due }: 
   const { parts, lease } = session;
   const { turnId } = turn.row;
   const names = waits.map(({ name }) => name);
+  turn.control.refuseLost();
   await parts.effects.flush?.({ sessionId: session.id, turnId, lease: lease.generation });
   const status = await parts.store.park({ ...lease.held, turnId, names, due: due ?? null });
   if (status === "ready") return void (await lookAgain(session, turn));

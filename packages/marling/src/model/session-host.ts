@@ -19,6 +19,8 @@ export interface StartedTurn {
 export interface StartTurnOptions {
   /** Names the turn among those that the same effect starts; needed when it starts several at once. */
   readonly key?: string;
+  /** A schema that the answer must follow; the value is in the report's outcome. */
+  readonly outputSchema?: JsonObject;
 }
 
 /** Turns of sessions below this one. A turn that is asked for again, after a crash, is the same turn. */

@@ -4,12 +4,14 @@
 //        plugin options of its source, and only the link to a parent is dropped.
 //   AU1  hidden tools only add up; an explicit list of tools is met with the parent's.
 //   AU2  a child is one deeper than its parent, and its depth limit is no higher.
+//   AU4  a child's budget is no larger than its parent's.
 //   AU3  plugin options are no authority: a child's own stand in the place of the parent's, plugin by plugin.
 
 import { decodeJsonObject } from "../model/json.ts";
 import {
   FULL_AUTHORITY,
   type SessionAuthority,
+  type SessionBudget,
   type SubagentContext,
   type ToolAccess,
 } from "../session/frame.ts";
@@ -44,12 +46,14 @@ export interface AuthorityRequest {
   readonly toolAccess?: Partial<ToolAccess> | undefined;
   readonly subagent?: SubagentContext | undefined;
   readonly pluginOptions?: { readonly [pluginId: string]: unknown } | undefined;
+  readonly budget?: SessionBudget | undefined;
 }
 
 /** The authority that a host gives: what is left out is not restricted. */
 export function completeAuthority(request: AuthorityRequest | undefined): SessionAuthority {
-  const { toolAccess, subagent, pluginOptions } = request ?? {};
+  const { toolAccess, subagent, pluginOptions, budget } = request ?? {};
   return freeze({
+    ...(budget === undefined ? {} : { budget }),
     toolAccess: { ...FULL_AUTHORITY.toolAccess, ...withoutUndefined(toolAccess ?? {}) },
     ...(subagent === undefined ? {} : { subagent }),
     pluginOptions: decodeJsonObject(pluginOptions ?? {}, "plugin options"),
@@ -59,7 +63,9 @@ export function completeAuthority(request: AuthorityRequest | undefined): Sessio
 /** What a child session gets of what it wants. */
 export function narrowAuthority(parent: SessionAuthority, wanted: AuthorityRequest = {}): SessionAuthority {
   const subagent = narrowSubagent(parent.subagent, wanted.subagent);
+  const budget = narrowBudget(parent.budget, wanted.budget);
   return freeze({
+    ...(budget === undefined ? {} : { budget }),
     toolAccess: narrowAccess(parent.toolAccess, wanted.toolAccess ?? {}),
     ...(subagent === undefined ? {} : { subagent }),
     pluginOptions: {
@@ -93,6 +99,14 @@ function narrowSubagent(
     depth: Math.max(depth, parent.depth + 1),
     maxDepth: Math.min(maxDepth, parent.maxDepth),
   });
+}
+
+function narrowBudget(
+  parent: SessionBudget | undefined,
+  wanted: SessionBudget | undefined,
+): SessionBudget | undefined {
+  if (parent === undefined || wanted === undefined) return parent ?? wanted;
+  return { tokens: Math.min(parent.tokens, wanted.tokens) };
 }
 
 function union(a: readonly string[], b: readonly string[]): readonly string[] {

@@ -5,7 +5,7 @@ import { decodeJson, decodeJsonObject, type JsonObject } from "../model/json.ts"
 import { decodeMessageInput, type MessageInput } from "../model/message.ts";
 import type { SessionPolicy } from "../model/policy.ts";
 import { decodeAppendNodes } from "../session/append-node.ts";
-import type { SubagentContext, ToolAccess } from "../session/frame.ts";
+import type { SessionBudget, SubagentContext, ToolAccess } from "../session/frame.ts";
 import type { AppendNode } from "../session/node.ts";
 
 export interface SessionCreateRequest {
@@ -26,6 +26,8 @@ export interface SessionCreateRequest {
   readonly toolAccess?: Partial<ToolAccess>;
   readonly subagent?: SubagentContext;
   readonly pluginOptions?: JsonObject;
+  /** What it and the sessions below it may use; never more than its parent may. */
+  readonly budget?: SessionBudget;
   readonly usageSource?: string;
   /** Kept for the session's first turn; popped once. */
   readonly firstTurnInput?: MessageInput;
@@ -81,6 +83,12 @@ const MEMBERS: {
     };
   },
   pluginOptions: decodeJsonObject,
+  budget: (value, where) => {
+    const { tokens } = decodeJsonObject(value, where);
+    if (typeof tokens !== "number" || !Number.isSafeInteger(tokens) || tokens < 0)
+      throw refuse(`${where}.tokens`, "a whole number from 0");
+    return { tokens };
+  },
   usageSource: text,
   firstTurnInput: decodeMessageInput,
 };

@@ -9,6 +9,7 @@ import type {
   FrameAssignment,
   ProtocolTurnOptions,
   SessionAuthority,
+  SessionBudget,
   SubagentContext,
   ToolAccess,
 } from "./frame.ts";
@@ -50,11 +51,12 @@ export function decodeProtocolOptions(raw: unknown, where = "protocol options"):
 }
 
 function decodeAuthority(raw: Json | undefined, where: string): SessionAuthority {
-  const { toolAccess, subagent, pluginOptions } = decodeObject(raw, where);
+  const { toolAccess, subagent, pluginOptions, budget } = decodeObject(raw, where);
   return Object.freeze({
     toolAccess: decodeToolAccess(toolAccess, `${where}.toolAccess`),
     ...(subagent === undefined ? {} : { subagent: decodeSubagent(subagent, `${where}.subagent`) }),
     pluginOptions: decodeObject(pluginOptions, `${where}.pluginOptions`),
+    ...(budget === undefined ? {} : { budget: decodeBudget(budget, `${where}.budget`) }),
   });
 }
 
@@ -74,6 +76,10 @@ function decodeSubagent(raw: Json, where: string): SubagentContext {
     depth: decodeCount(depth, `${where}.depth`),
     maxDepth: decodeCount(maxDepth, `${where}.maxDepth`),
   });
+}
+
+function decodeBudget(raw: Json, where: string): SessionBudget {
+  return Object.freeze({ tokens: decodeCount(decodeObject(raw, where).tokens, `${where}.tokens`) });
 }
 
 function decodeObject(raw: Json | undefined, where: string): JsonObject {

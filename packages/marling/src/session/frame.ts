@@ -9,6 +9,13 @@ export interface SessionAuthority {
   readonly toolAccess: ToolAccess;
   readonly subagent?: SubagentContext;
   readonly pluginOptions: JsonObject;
+  /** What the session and those below it may use; without it, there is no limit. */
+  readonly budget?: SessionBudget;
+}
+
+export interface SessionBudget {
+  /** Tokens in and out, of all model calls. */
+  readonly tokens: number;
 }
 
 export interface ToolAccess {
