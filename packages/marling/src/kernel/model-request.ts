@@ -18,7 +18,7 @@ export function buildRequest(
   return Object.freeze({
     model: binding.name,
     system: environment?.system ?? "",
-    messages: session.projectedHistory.project(messagesOf(turn, records).toArray()),
+    messages: session.projectedHistory.project(messagesOf(turn, records)),
     tools: environment?.tools ?? [],
     toolChoice: "auto",
     parameters,

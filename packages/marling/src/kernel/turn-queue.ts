@@ -46,8 +46,8 @@ export class TurnQueue {
   readonly #live = new Map<string, QueuedTurn>();
   #closed: CloseCode | undefined;
   #inputs: number;
-  /** Whether inputs may be pending that this queue does not know. */
-  #mayHaveOthers = false;
+  /** Up to which sequence inputs may be pending that this queue does not know. */
+  #othersBefore = 0;
 
   constructor(session: ResidentSession, admittedInputs: number) {
     this.#session = session;
@@ -176,13 +176,13 @@ export class TurnQueue {
     if (first !== undefined) parts.watch.notify();
   }
 
-  #count({ status, row, claim }: Admitted): void {
-    const isNext = status === "duplicate" || row.sequence === this.#inputs + 1;
+  #count({ row, claim }: Admitted): void {
+    const isNext = row.sequence <= this.#inputs + 1;
     this.#inputs = Math.max(this.#inputs, row.sequence);
     if (claim?.kind === "claimed" && claim.revision !== this.#session.state.revision)
       this.#session.isDoubtful = true;
     if (isNext && (claim?.kind !== "claimed" || !claim.isTakeover)) return;
-    this.#mayHaveOthers = true;
+    this.#othersBefore = Math.max(this.#othersBefore, row.sequence);
     this.#session.isDoubtful = true;
   }
 
@@ -221,7 +221,7 @@ export class TurnQueue {
     try {
       return await this.#runToEnd(turn, options);
     } catch (thrown) {
-      this.#mayHaveOthers = session.parts.effects.remembers === true; // It stays accepted: nothing overtakes it.
+      this.#othersBefore = Math.max(this.#othersBefore, turn.row.sequence + 1); // It stays accepted: nothing overtakes it.
       throw thrown;
     } finally {
       this.#live.delete(turn.row.turnId);
@@ -237,7 +237,7 @@ export class TurnQueue {
       await this.#sleep(turn);
       const isOver = await takeUp(this.#session, turn, () => this.#refuseClosed());
       if (isOver) return turn.row.report as TurnReport;
-      await this.#runOthersBefore(turn);
+      if (await this.#runOthersBefore(turn)) continue;
       const report = await runUntilAsleep(this.#session, turn, { ...options, isRecovery });
       if (report !== undefined) return report;
       isRecovery = false;
@@ -261,19 +261,22 @@ export class TurnQueue {
     turn.isParked = false;
   }
 
-  /** Inputs that others accepted before this one, and that are nobody's now. */
-  async #runOthersBefore({ row }: QueuedTurn): Promise<void> {
-    if (!this.#mayHaveOthers) return;
+  /** Inputs that were accepted before this one, and that are nobody's now. True when some ran, which may have taken it. */
+  async #runOthersBefore({ row }: QueuedTurn): Promise<boolean> {
     const { id, parts } = this.#session;
-    for (const other of await parts.store.pending(id)) {
-      if (other.sequence >= row.sequence || this.#live.has(other.turnId)) continue;
+    if (this.#othersBefore === 0 || parts.effects.remembers !== true) return false;
+    const others = (await parts.store.pending(id)).filter(
+      ({ sequence, turnId }) => sequence < row.sequence && !this.#live.has(turnId),
+    );
+    for (const other of others) {
       const turn = this.#register(other);
       await this.#run(turn, { isRecovery: true }).then(turn.done.resolve, (thrown: unknown) => {
         turn.done.reject(thrown);
         throw thrown;
       });
     }
-    this.#mayHaveOthers = false;
+    if (this.#othersBefore <= row.sequence) this.#othersBefore = 0;
+    return others.length > 0;
   }
 
   #refuseClosed(): void {
