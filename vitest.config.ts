@@ -9,7 +9,9 @@ export default defineConfig({
     alias: [
       { find: /^marling$/, replacement: source("index.ts") },
       { find: /^marling\/plugin$/, replacement: source("plugin/index.ts") },
+      { find: /^marling\/plugins$/, replacement: source("plugins.ts") },
       { find: /^marling\/testing$/, replacement: source("testing/index.ts") },
+      { find: /^marling\/ai-sdk$/, replacement: source("ai-sdk.ts") },
       { find: /^marling\/host$/, replacement: source("host.ts") },
       { find: /^marling\/sqlite$/, replacement: source("sqlite.ts") },
     ],

@@ -3,6 +3,7 @@
 export type { EffectHost, EffectKind, EffectOptions, EffectRequest, TurnName } from "./effects/contract.ts";
 export { inlineEffects } from "./effects/inline.ts";
 export type {
+  ModelCallOptions,
   ModelMessage,
   ModelPort,
   ModelRequest,

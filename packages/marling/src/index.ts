@@ -27,7 +27,7 @@ export type {
 export type { SessionTools } from "./kernel/session-tools.ts";
 export type { Turn } from "./kernel/turn-handle.ts";
 export type { OnParked } from "./kernel/turn-queue.ts";
-export type { AiSdkLanguageModel } from "./llm/ai-sdk/language-model.ts";
+export type { AiSdkLanguageModel, AiSdkSpecification, AiSdkStream } from "./llm/ai-sdk/language-model.ts";
 export type {
   ModelCallOptions,
   ModelMessage,
@@ -38,6 +38,7 @@ export type {
   ToolChoice,
   ToolSpec,
 } from "./llm/contract.ts";
+export type { ModelDefaults } from "./llm/model-defaults.ts";
 export type { AttachmentSource } from "./model/attachment.ts";
 export type { CallId, FrameId, InputId, MessageId, NodeId, SessionId, TurnId } from "./model/ids.ts";
 export type { Json, JsonObject } from "./model/json.ts";

@@ -23,6 +23,8 @@ export interface AdmitOptions {
   readonly lease?: LeaseRequest;
   /** What its turn begins with, by address. */
   readonly plan?: { readonly ref: string } | undefined;
+  /** Called before an input that is not known yet is accepted; what it throws refuses it. */
+  readonly beforeNew?: (() => Promise<void>) | undefined;
 }
 
 export type Admitted = Admission;
@@ -43,8 +45,10 @@ export async function admit(
     ...(options.deliver === undefined ? {} : { deliver: options.deliver }),
   };
   // Hooks are asked about an input once: what was accepted stays accepted.
-  const known = session.plugins.hasInputHooks ? await store.find(wanted) : undefined;
+  const isAsked = session.plugins.hasInputHooks || options.beforeNew !== undefined;
+  const known = isAsked ? await store.find(wanted) : undefined;
   if (known !== undefined) return { status: "duplicate", row: known };
+  await options.beforeNew?.();
   const input = await acceptInput(session, asSubmitted);
   const schema = options.outputSchema === undefined ? {} : { outputSchema: options.outputSchema };
   const accepted = { input: input as unknown as Json, ...stored, ...schema };

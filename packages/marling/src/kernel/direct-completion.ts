@@ -99,7 +99,8 @@ async function ask(
     if (part.kind === "usage") usage = part.usage;
   };
   try {
-    const outcome = await binding.port.call(requestOf(session, call), { sink, signal });
+    const { blobs } = session.parts.store;
+    const outcome = await binding.port.call(requestOf(session, call), { sink, signal, blobs });
     if (outcome.kind === "response") return { response: outcome.response, usage: outcome.response.usage };
     const { kind, code = kind, message } = outcome.failure;
     return { failure: { code, message }, usage: outcome.failure.usage ?? usage };

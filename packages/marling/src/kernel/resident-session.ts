@@ -26,7 +26,7 @@ import type { Store } from "../store/contract.ts";
 import type { ToolCatalog } from "../tool/catalog.ts";
 import type { ToolManifest, ToolProvider } from "../tool/contract.ts";
 import type { ToolRegistry } from "../tool/registry.ts";
-import type { ChildTurns } from "./child-turns.ts";
+import type { StartedChildTurn } from "./child-turns.ts";
 import type { Environment, EnvironmentSource } from "./environment.ts";
 import { ObservationLog } from "./observation-log.ts";
 import type { KernelParts } from "./parts.ts";
@@ -88,7 +88,7 @@ export class ResidentSession {
   /** The turn that runs, if one does. */
   running: { readonly turnId: string; readonly control: TurnControl } | undefined;
   /** Turns of sessions below that plugins started here and have not awaited. */
-  readonly startedTurns: ConstructorParameters<typeof ChildTurns>[0]["started"] = new Map();
+  readonly startedTurns: Map<string, StartedChildTurn> = new Map();
   /** What the session was created with, for its first turn. */
   firstTurnInput: MessageInput | undefined;
   /** Cells of code that run; the executor's state is not stored in the middle of one. */

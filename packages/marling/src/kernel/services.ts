@@ -60,11 +60,7 @@ function toolServices(session: ResidentSession): ToolCatalogHost & ToolStateHost
 /** Turns of sessions below. While a hook waits for one, its time does not run. */
 function turnServices(session: ResidentSession, scope: TurnRun | undefined): TurnHost {
   const { limit } = session.plugins.runner;
-  const turns = new ChildTurns({
-    reach: (id) => session.parts.sessions.openBelow(id, session),
-    scope,
-    started: session.startedTurns,
-  });
+  const turns = new ChildTurns(session, scope);
   return {
     startTurnStream: (id, input, options) => turns.start(id, input, options),
     awaitTurn: (turnId) => limit.during(() => turns.await(turnId)),

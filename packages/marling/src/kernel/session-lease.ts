@@ -3,7 +3,8 @@
 //        never write again.
 //   LE5  a lease that was lost and had again meanwhile is another one: what ran under the first has lost it.
 //   LE2  an answer that was asked for before the lease was let go says nothing about it any more.
-//   LE4  everything that works under the lease is a user of it; the last one lets it go.
+//   LE4  everything that works under the lease is a user of it; the last one lets it go, and so does whoever is done with
+//        it while all others only wait.
 //   LE3  whether the lease still holds is looked at on the wall clock and on the monotonic one; past its end it is
 //        renewed before anything else is done.
 
@@ -32,6 +33,9 @@ export class SessionLease {
   #monotonicEnd = 0;
   #drops = 0;
   #users = 0;
+  #isResting = false;
+  /** A generation that the store gave and nobody took: see LE2. */
+  #stray: number | undefined;
   /** Told when somebody else has taken the lease. */
   onLost: ((error: MarlingError) => void) | undefined;
 
@@ -58,7 +62,9 @@ export class SessionLease {
   asking(): (claim: Claim | undefined) => void {
     const drops = this.#drops;
     return (claim) => {
-      if (claim?.kind === "claimed" && drops === this.#drops) this.#hold(claim.generation);
+      if (claim?.kind !== "claimed") return;
+      if (drops === this.#drops) this.#hold(claim.generation);
+      else this.#stray = claim.generation;
     };
   }
 
@@ -103,7 +109,17 @@ export class SessionLease {
   /** One less does; the last one lets it go. */
   async leave(): Promise<void> {
     this.#users -= 1;
-    if (this.#users === 0) await this.release();
+    if (this.#users === 0 || this.#isResting) await this.release();
+  }
+
+  /** What would work under it only waits, until `wake`. */
+  async rest(): Promise<void> {
+    this.#isResting = true;
+    await this.release();
+  }
+
+  wake(): void {
+    this.#isResting = false;
   }
 
   get isLastUser(): boolean {
@@ -118,15 +134,17 @@ export class SessionLease {
   }
 
   async release(): Promise<void> {
-    if (this.#generation === undefined) return;
-    const lease = this.held;
+    const generation = this.#generation ?? this.#stray;
+    if (generation === undefined) return;
+    this.#stray = undefined;
     this.drop();
-    await this.#terms.store.release(lease);
+    await this.#terms.store.release({ sessionId: this.sessionId, generation });
   }
 
   #hold(generation: number): void {
     if (this.#generation !== undefined && this.#generation !== generation) this.lose();
     this.#generation = generation;
+    this.#stray = undefined;
     this.renewed();
     this.#terms.held(this);
   }

@@ -17,6 +17,7 @@ import { appendNodes } from "./append-nodes.ts";
 import { compactSession } from "./compact.ts";
 import { reconfigureSession } from "./configure.ts";
 import type { ObserveOptions, SessionObservation } from "./observation.ts";
+import { observeSession } from "./observe-session.ts";
 import {
   type CommandReceipt,
   invokeAction,
@@ -152,7 +153,7 @@ export class Session implements AsyncDisposable {
    * where something was missed. Leaving the loop costs nothing.
    */
   observe(options: ObserveOptions = {}): AsyncIterable<SessionObservation> {
-    return this.#resident.observation.observe(options);
+    return observeSession(this.#resident, options);
   }
 
   /** The settled state, as plain JSON. */

@@ -66,7 +66,7 @@ export class TurnQueue {
   ): Promise<Admitted & { readonly turn: QueuedTurn }> {
     return this.#admissions.run(async () => {
       if (this.isClosed) throw this.#closedError("session_closed");
-      await this.#minToParked(options.onParked ?? "queue");
+      const { onParked = "queue" } = options;
       const { lease, parts } = this.#session;
       const answer = lease.asking();
       const remembers = parts.effects.remembers === true;
@@ -74,9 +74,11 @@ export class TurnQueue {
       const wanted = { ...options, plan };
       const admitted = await admit(this.#session, input, {
         ...wanted,
-        ...(remembers ? { lease: lease.request() } : {}),
+        ...(onParked === "queue" ? {} : { beforeNew: () => this.#minToParked(onParked) }),
+        ...(remembers && !this.#hasSleeper ? { lease: lease.request() } : {}),
       });
       answer(admitted.claim);
+      if (this.#hasSleeper) parts.watch.notify(); // What was answered too late is let go.
       this.#count(admitted);
       const { row, status } = admitted;
       // What somebody else has ended is to be seen here as well; the next one tries again when that fails.
@@ -102,8 +104,13 @@ export class TurnQueue {
     return this.#admissions.run(async () => {
       const { id, parts } = this.#session;
       const rows = this.isClosed ? [] : await parts.store.pending(id);
+      const newest = Math.max(0, ...[...this.#live.values()].map(({ row }) => row.sequence));
+      const left = rows.filter(({ turnId }) => !this.#live.has(turnId));
+      // Those that belong before a turn that is queued already run just before it.
+      if (left.some(({ sequence }) => sequence < newest))
+        this.#othersBefore = Math.max(this.#othersBefore, newest);
       return this.enqueue(
-        rows.filter(({ turnId }) => !this.#live.has(turnId)),
+        left.filter(({ sequence }) => sequence > newest),
         { isRecovery: true },
       );
     });
@@ -162,10 +169,11 @@ export class TurnQueue {
   }
 
   /** What `onParked` says about the turns that sleep. */
-  async #minToParked(onParked: OnParked): Promise<void> {
-    if (onParked === "queue") return;
+  async #minToParked(onParked: "cancel" | "reject"): Promise<void> {
     const { id, parts } = this.#session;
-    const parked = (await parts.store.pending(id)).filter((row) => row.parked !== undefined);
+    const parked: InboxRow[] = [];
+    for (const row of await parts.store.pending(id))
+      if (!(await isAwake(this.#session, row))) parked.push(row);
     const [first] = parked;
     if (onParked === "reject" && first !== undefined) {
       const message = `session ${id}: expected no turn that waits, found ${first.turnId}`;
@@ -253,12 +261,21 @@ export class TurnQueue {
     turn.asleep.resolve();
     const check = async (): Promise<boolean> => {
       this.#refuseClosed();
+      await session.commits.run(() => session.lease.rest());
       await lookAgain(session, turn);
       return isAwake(session, turn.row);
     };
-    await session.parts.watch.until(check, { due: parked.due ?? undefined });
+    try {
+      await session.parts.watch.until(check, { due: parked.due ?? undefined });
+    } finally {
+      session.lease.wake();
+    }
     turn.asleep = deferred<void>();
     turn.isParked = false;
+  }
+
+  get #hasSleeper(): boolean {
+    return [...this.#live.values()].some(({ isParked }) => isParked);
   }
 
   /** Inputs that were accepted before this one, and that are nobody's now. True when some ran, which may have taken it. */

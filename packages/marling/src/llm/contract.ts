@@ -48,6 +48,14 @@ export type ModelStreamPart =
 /** Receives parts in order. Synchronous, never throws. */
 export type ModelSink = (part: ModelStreamPart) => void;
 
+/** What a call has beside its request. */
+export interface ModelCallOptions {
+  readonly sink: ModelSink;
+  readonly signal: AbortSignal;
+  /** Reads the bytes of attachments that are in the store; nothing when they are gone. */
+  readonly blobs?: { get(ref: string): Promise<Uint8Array | undefined> };
+}
+
 /**
  * A language model.
  * Contract: `call` makes one request. It never throws: a failure is an outcome, an abort is a failure of kind
@@ -57,8 +65,5 @@ export interface ModelPort {
   readonly id: string;
   readonly contextWindow?: number;
   readonly maxOutputTokens?: number;
-  call(
-    request: ModelRequest,
-    options: { readonly sink: ModelSink; readonly signal: AbortSignal },
-  ): Promise<ModelOutcome>;
+  call(request: ModelRequest, options: ModelCallOptions): Promise<ModelOutcome>;
 }

@@ -6,8 +6,27 @@ import { importedPath, repository, type SourceFile, sourceFile, sourceFiles } fr
 
 const SEAMS = ["effects", "llm", "sandbox", "store", "tool", "trace"];
 const CONTRACTS = SEAMS.map((seam) => `${seam}/contract.ts`);
-const ENTRIES = ["index.ts", "host.ts", "plugin/index.ts", "sqlite.ts", "testing/index.ts"];
-const KERNEL = ["kernel", "plugin", "turn", "session", "prompt", "model", "tool", "base", ...CONTRACTS];
+const ENTRIES = [
+  "index.ts",
+  "ai-sdk.ts",
+  "host.ts",
+  "plugin/index.ts",
+  "plugins.ts",
+  "sqlite.ts",
+  "testing/index.ts",
+];
+const KERNEL = [
+  "kernel",
+  "work",
+  "plugin",
+  "turn",
+  "session",
+  "prompt",
+  "model",
+  "tool",
+  "base",
+  ...CONTRACTS,
+];
 
 /** A row names folders (all of it) and files (that file only). Every file may import its own folder. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
@@ -27,7 +46,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   plugin: ["model", "session", "prompt", "turn", "tool", "base", ...CONTRACTS],
   kernel: KERNEL,
   "kernel/create-runtime.ts": [...KERNEL, ...SEAMS],
-  work: ["plugin", "turn", "session", "prompt", "model", "base", ...CONTRACTS],
+  "kernel/runtime-options.ts": [...KERNEL, "llm"],
+  work: ["model", "base"],
 
   wire: ["model", "base"],
   server: ["wire", "kernel", "base"],

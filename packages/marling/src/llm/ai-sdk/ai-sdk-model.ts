@@ -1,0 +1,134 @@
+// A language model of the AI SDK as a model port.
+
+import { deferred } from "../../base/deferred.ts";
+import type { Json, JsonObject } from "../../model/json.ts";
+import type { ModelOutcome } from "../../model/model-response.ts";
+import type { ModelCallOptions, ModelPort, ModelRequest } from "../contract.ts";
+import { buildCall, type CallBuilder, unknownParameters } from "./build-call.ts";
+import type { CallOptions } from "./call-options.ts";
+import { cancelled, failureOf } from "./failure.ts";
+import type { AiSdkLanguageModel, AiSdkStream } from "./language-model.ts";
+import { membersOf } from "./members-of.ts";
+import { ResponseBuilder } from "./response-builder.ts";
+
+/** What is known of a model, and what its calls are made with unless a request says otherwise. */
+export interface AiSdkModelOptions {
+  readonly contextWindow?: number;
+  readonly maxOutputTokens?: number;
+  /**
+   * Whether the prompt is marked for the provider's cache, where calls have to ask for that. `auto`, the default,
+   * marks the system prompt and the end of the conversation for Anthropic's models.
+   */
+  readonly promptCache?: "auto" | "off";
+}
+
+type Reader = ReturnType<AiSdkStream["getReader"]>;
+
+/** How long an answer that has ended is read on, for usage and so that the connection can be used again. */
+const TRAILING_MS = 250;
+
+/**
+ * A language model of the AI SDK as a model port; its id is `provider/modelId`.
+ * Calls never throw: errors are failures with a kind, an abort is one of kind `cancelled`. Nothing is retried.
+ */
+export function aiSdkModel(model: AiSdkLanguageModel, options: AiSdkModelOptions = {}): ModelPort {
+  const { contextWindow, maxOutputTokens, promptCache = "auto" } = options;
+  const builder: CallBuilder = {
+    model,
+    id: `${model.provider}/${model.modelId}`,
+    caches: promptCache === "auto" && model.provider.includes("anthropic"),
+    converted: new WeakMap(),
+  };
+  return {
+    id: builder.id,
+    ...(contextWindow === undefined ? {} : { contextWindow }),
+    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    call: async (request, site) => {
+      try {
+        return await callModel(builder, request, site);
+      } catch (thrown) {
+        return { kind: "failure", failure: site.signal.aborted ? cancelled() : failureOf(thrown) };
+      }
+    },
+  };
+}
+
+async function callModel(
+  builder: CallBuilder,
+  request: ModelRequest,
+  site: ModelCallOptions,
+): Promise<ModelOutcome> {
+  const response = new ResponseBuilder(builder.id, site.sink);
+  response.warn(unknownParameters(request.parameters).map(unknownParameter));
+  const withheld = new Set<string>();
+  for (;;) {
+    const call = await buildCall(builder, request, { signal: site.signal, blobs: site.blobs, withheld });
+    try {
+      const reader = (await open(builder.model, call)).getReader();
+      return await read(reader, response, site.signal);
+    } catch (thrown) {
+      if (!withhold(thrown, call, withheld)) throw thrown;
+      response.warn([{ type: "withheld", mediaTypes: [...withheld] }]);
+    }
+  }
+}
+
+/** Begins the call. A model that does not heed the abort is not waited for. */
+async function open(model: AiSdkLanguageModel, call: CallOptions): Promise<AiSdkStream> {
+  const { abortSignal } = call;
+  abortSignal.throwIfAborted();
+  const aborted = deferred<never>();
+  const stop = (): void => aborted.reject(abortSignal.reason);
+  abortSignal.addEventListener("abort", stop, { once: true });
+  const opening = (async () => model.doStream(call))();
+  try {
+    return (await Promise.race([opening, aborted.promise])).stream;
+  } catch (thrown) {
+    opening.then(({ stream }) => stream.getReader().cancel()).catch(() => {}); // The answer has nobody to read it.
+    throw thrown;
+  } finally {
+    abortSignal.removeEventListener("abort", stop);
+  }
+}
+
+async function read(reader: Reader, response: ResponseBuilder, signal: AbortSignal): Promise<ModelOutcome> {
+  const leave = (): void => {
+    reader.cancel(signal.reason).catch(() => {}); // The call is over either way.
+  };
+  let timer: NodeJS.Timeout | undefined;
+  signal.addEventListener("abort", leave, { once: true });
+  try {
+    for (;;) {
+      signal.throwIfAborted();
+      const { done, value } = await reader.read();
+      if (done) break;
+      response.take(value);
+      if (response.isOver) timer ??= setTimeout(leave, TRAILING_MS);
+    }
+  } catch (thrown) {
+    if (!response.isOver) throw thrown; // Else the answer is whole, or failed already.
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", leave);
+  }
+  return signal.aborted && !response.isOver ? { kind: "failure", failure: cancelled() } : response.outcome();
+}
+
+/** Notes the files that the provider does not take, so that the call can be made without; false when there is none. */
+function withhold(thrown: unknown, { prompt }: CallOptions, withheld: Set<string>): boolean {
+  if (membersOf(thrown).name !== "AI_UnsupportedFunctionalityError") return false;
+  const sent = prompt.flatMap(({ content }) =>
+    typeof content === "string"
+      ? []
+      : content.flatMap((part) => (part.type === "file" ? [part.mediaType] : [])),
+  );
+  const message = String(membersOf(thrown).message);
+  const named = sent.filter((mediaType) => message.includes(mediaType));
+  for (const mediaType of named.length > 0 ? named : sent) withheld.add(mediaType);
+  return sent.length > 0;
+}
+
+function unknownParameter(name: string): Json {
+  const warning: JsonObject = { type: "unknown_parameter", name };
+  return warning;
+}

@@ -1,0 +1,141 @@
+// One message of ours as messages of the AI SDK. What a message becomes depends on it and on the model alone, so that
+// callers can keep the result.
+
+import { unreachable } from "../../base/unreachable.ts";
+import { isJsonObject, type JsonObject } from "../../model/json.ts";
+import type { MessagePart, ToolCallPart, ToolResultPart } from "../../model/message.ts";
+import type { ModelMessage } from "../contract.ts";
+import { acceptedCallId } from "./call-id.ts";
+import type {
+  AssistantMessage,
+  FilePart,
+  PromptMessage,
+  PromptToolCallPart,
+  PromptToolResultPart,
+  TextPart,
+} from "./call-options.ts";
+import { replayTo } from "./replay.ts";
+
+export type AttachmentPart = Extract<MessagePart, { kind: "attachment" }>;
+
+export interface MessageTarget {
+  readonly provider: string;
+  /** The name under which the model's own replay data was kept. */
+  readonly model: string;
+  /** What stands for the attachments of the message. */
+  readonly shown: ReadonlyMap<AttachmentPart, TextPart | FilePart>;
+}
+
+type Replayable = { readonly text: string; readonly replay?: JsonObject };
+
+/** The messages that a message becomes: none when nothing of it can be sent. Results come before other words. */
+export function convertMessage(message: ModelMessage, target: MessageTarget): readonly PromptMessage[] {
+  if (message.role === "assistant") {
+    const content = message.parts.flatMap((part) => assistantPart(part, target));
+    return content.length === 0 ? [] : [{ role: "assistant", content }];
+  }
+  const results = message.parts
+    .filter((part) => part.kind === "tool_result")
+    .map((part) => toolResult(part, target));
+  const content = userParts(message.parts, target);
+  return [
+    ...(results.length === 0 ? [] : [{ role: "tool" as const, content: results }]),
+    ...(content.length === 0 ? [] : [{ role: "user" as const, content }]),
+  ];
+}
+
+function assistantPart(part: MessagePart, target: MessageTarget): AssistantMessage["content"] {
+  switch (part.kind) {
+    case "tool_call":
+      return [toolCall(part, target)];
+    case "reasoning": {
+      const replayed = replayTo(target.model, part.replay, part.text);
+      return replayed === undefined ? [] : [{ type: "reasoning", text: part.text, ...replayed }];
+    }
+    case "text":
+    case "prose": {
+      const { replay } = part as Replayable; // A text that was prose keeps its data.
+      return textParts(part.text, replayTo(target.model, replay, part.text));
+    }
+    case "code":
+    case "output":
+    case "error":
+      return textParts(wordsOf(part));
+    case "attachment":
+    case "tool_result":
+      return [];
+    default:
+      return unreachable(part);
+  }
+}
+
+function userParts(parts: readonly MessagePart[], target: MessageTarget): readonly (TextPart | FilePart)[] {
+  const counts = new Map<string | undefined, number>();
+  return parts.flatMap((part): readonly (TextPart | FilePart)[] => {
+    switch (part.kind) {
+      case "attachment": {
+        const shown = target.shown.get(part);
+        if (shown === undefined) return [];
+        return part.callId === undefined ? [shown] : [heading(part, counts), shown];
+      }
+      case "text":
+      case "prose":
+      case "code":
+      case "output":
+      case "error":
+        return textParts(wordsOf(part));
+      case "tool_call":
+      case "tool_result":
+      case "reasoning":
+        return [];
+      default:
+        return unreachable(part);
+    }
+  });
+}
+
+/** Results are text; their files follow behind the results, numbered as the text of the result numbers them. */
+function heading({ callId, name }: AttachmentPart, counts: Map<string | undefined, number>): TextPart {
+  const count = (counts.get(callId) ?? 0) + 1;
+  counts.set(callId, count);
+  return { type: "text", text: `[attachment ${count}${name === undefined ? "" : ` of ${name}`}]` };
+}
+
+/** Providers refuse texts without words, unless they gave data for one. */
+function textParts(text: string, replayed: Pick<TextPart, "providerOptions"> = {}): readonly TextPart[] {
+  if (text.trim() === "" && replayed.providerOptions === undefined) return [];
+  return [{ type: "text", text, ...replayed }];
+}
+
+function wordsOf(part: Extract<MessagePart, { text: string } | { code: string }>): string {
+  if (part.kind === "code") return `\`\`\`${part.language}\n${part.code}\n\`\`\``;
+  return part.kind === "error" ? `Error: ${part.text}` : part.text;
+}
+
+function toolCall(part: ToolCallPart, { provider, model }: MessageTarget): PromptToolCallPart {
+  return {
+    type: "tool-call",
+    toolCallId: acceptedCallId(part.callId, provider),
+    toolName: part.name,
+    input: inputOf(part),
+    ...replayTo(model, part.replay),
+  };
+}
+
+/** Several providers take nothing but an object. */
+function inputOf({ args, rawArgs }: ToolCallPart): JsonObject {
+  if (rawArgs !== undefined) return { malformed_arguments: rawArgs };
+  return isJsonObject(args) ? args : { arguments: args };
+}
+
+function toolResult(
+  { callId, name, text, isError }: ToolResultPart,
+  { provider }: MessageTarget,
+): PromptToolResultPart {
+  return {
+    type: "tool-result",
+    toolCallId: acceptedCallId(callId, provider),
+    toolName: name,
+    output: { type: isError === true ? "error-text" : "text", value: text },
+  };
+}
