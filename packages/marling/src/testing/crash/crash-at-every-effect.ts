@@ -36,16 +36,16 @@ export interface CrashOptions {
 }
 
 export interface CrashFailure {
-  /** The position of the boundary in the run that nobody interrupted. */
+  /** Its position among all boundaries. */
   readonly boundary: number;
   readonly name: string;
   readonly why: string;
 }
 
 export interface CrashReport {
-  /** Boundaries that were found. */
-  readonly boundaries: number;
-  /** Boundaries that a process was killed at. */
+  /** The names of all boundaries of the run that nobody interrupted, in order. */
+  readonly boundaries: readonly string[];
+  /** At how many of them a process was killed. */
   readonly kills: number;
   /** Processes that were started. */
   readonly lives: number;
@@ -104,7 +104,7 @@ async function liveWhole(test: CrashTest): Promise<Whole> {
   const lives: Whole[] = [];
   for (const name of ["the uninterrupted run", "the run after its end"]) {
     const { trouble } = await live(test, ledger, { folder });
-    const problem = trouble ?? ledger.violations[0];
+    const problem = trouble ?? violationsOf(ledger);
     if (problem !== undefined || ledger.ended === undefined)
       throw new Error(`${name} of ${test.url}: ${problem}`);
     lives.push(ledger.ended);
@@ -131,7 +131,8 @@ async function killAtEach(test: CrashTest, whole: Whole, options: CrashOptions):
   await Promise.all(Array.from({ length: options.lanes ?? 2 }, work));
   failures.sort((a, b) => a.boundary - b.boundary);
   const kills = chosen.length - missed.length;
-  return { boundaries: whole.boundaries.length, kills, lives: test.lives, missed, failures };
+  const boundaries = whole.boundaries.map(({ name }) => name);
+  return { boundaries, kills, lives: test.lives, missed, failures };
 }
 
 interface Chosen {
@@ -163,12 +164,16 @@ async function killAt(test: CrashTest, whole: Whole, { boundary, name }: Chosen)
     const folder = newFolder(test, `${boundary}-${attempt}`);
     const first = await live(test, ledger, { folder, deadly: name });
     const last = first.isKilled ? await live(test, ledger, { folder }) : first;
-    const why = last.trouble ?? ledger.violations[0] ?? differenceOf(ledger, whole);
+    const why = last.trouble ?? violationsOf(ledger) ?? differenceOf(ledger, whole);
     rmSync(folder, { recursive: true, force: true });
     if (why !== undefined) return { kind: "failed", why };
     if (first.isKilled) return { kind: "passed" };
   }
   return { kind: "missed" };
+}
+
+function violationsOf({ violations }: CrashLedger): string | undefined {
+  return violations.length === 0 ? undefined : violations.join("; ");
 }
 
 function differenceOf({ ended, cut }: CrashLedger, whole: Whole): string | undefined {

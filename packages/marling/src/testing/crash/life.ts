@@ -34,7 +34,7 @@ function boundary(name: string): void {
 async function live(): Promise<void> {
   await watchSql(boundaries);
   const scenario = await loadScenario(url);
-  const watch: CrashWatch = { life: Number(life), boundary };
+  const watch: CrashWatch = { life: Number(life), folder, boundary };
   const store = scenario.store?.(folder) ?? sqliteStore({ path: join(folder, "crash.db") });
   const runtime = createRuntime({
     ...watchedOptions(scenario.options?.(watch) ?? {}, { line, boundaries }),

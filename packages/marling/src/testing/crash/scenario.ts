@@ -32,6 +32,8 @@ export type CrashRuntimeOptions = Omit<RuntimeOptions, "model" | "store">;
 export interface CrashWatch {
   /** 1 in the process that is killed, 2 in the one that recovers. */
   readonly life: number;
+  /** Where the store is; it outlives the process, so a scenario may leave itself notes in it. */
+  readonly folder: string;
   /** A point to be killed at that nothing else watches. */
   boundary(name: string): void;
 }

@@ -1,0 +1,63 @@
+// When the journal writes: effects/SPEC.md, rule JE2.
+
+import { expect, test } from "vitest";
+import type { EffectHost, EffectKind } from "../../src/effects/contract.ts";
+import { journalEffects } from "../../src/effects/journal.ts";
+import type { EffectKey, SessionId, TurnId } from "../../src/model/ids.ts";
+import type { JournalRecord } from "../../src/model/journal.ts";
+
+const turn = { sessionId: "s" as SessionId, turnId: "t" as TurnId };
+
+/** A journal, and the keys of each write to it. */
+function watched(): { readonly effects: EffectHost; readonly appends: string[][] } {
+  const appends: string[][] = [];
+  const append = async (records: readonly JournalRecord[]): Promise<void> => {
+    appends.push(records.map(({ key, status }) => `${status} ${key}`));
+  };
+  return { effects: journalEffects({ append, read: async () => [] }), appends };
+}
+
+async function run(effects: EffectHost, key: string, kind: EffectKind): Promise<void> {
+  await effects.run({ ...turn, key: key as EffectKey, kind }, async () => null);
+}
+
+test("[JE2] what hooks and environments came to is written together, before an effect that may take long", async () => {
+  const { effects, appends } = watched();
+  await run(effects, "before", "hook_phase");
+  await run(effects, "environment", "environment");
+  await run(effects, "checkpoint", "checkpoint");
+  expect(appends).toEqual([]);
+  await run(effects, "model", "model_call");
+  expect(appends).toEqual([["done before", "done environment", "done checkpoint"]]);
+});
+
+test("[JE2] what was paid for is written before a hook runs, and what hooks came to before it with it", async () => {
+  const { effects, appends } = watched();
+  await run(effects, "model", "model_call");
+  await run(effects, "checkpoint", "checkpoint");
+  await run(effects, "after", "hook_phase");
+  expect(appends).toEqual([["done model"]]);
+  await run(effects, "code", "code_cell");
+  await run(effects, "again", "hook_phase");
+  expect(appends.slice(1)).toEqual([["done checkpoint", "done after"], ["done code"]]);
+});
+
+test("[JE2] a hook waits for what was paid for until it is written, also when somebody else asked for the write", async () => {
+  let written = (): void => undefined;
+  const slow = new Promise<void>((resolve) => {
+    written = resolve;
+  });
+  const effects = journalEffects({ append: () => slow, read: async () => [] });
+  await run(effects, "model", "model_call");
+  const order: string[] = [];
+  const flushed = effects.flush?.(turn).then(() => order.push("written"));
+  const hook = effects.run({ ...turn, key: "hook" as EffectKey, kind: "hook_phase" }, async () => {
+    order.push("hook");
+    return null;
+  });
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(order).toEqual([]);
+  written();
+  await Promise.all([flushed, hook]);
+  expect(order.toSorted()).toEqual(["hook", "written"]);
+});
