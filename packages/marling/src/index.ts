@@ -27,6 +27,7 @@ export type {
 export type { SessionTools } from "./kernel/session-tools.ts";
 export type { Turn } from "./kernel/turn-handle.ts";
 export type { OnParked } from "./kernel/turn-queue.ts";
+export type { MonitorAdmin, TaskAdmin } from "./kernel/work-admin.ts";
 export type { AiSdkLanguageModel, AiSdkSpecification, AiSdkStream } from "./llm/ai-sdk/language-model.ts";
 export type {
   ModelCallOptions,
@@ -133,3 +134,11 @@ export type {
 export type { ToolDefinition } from "./tool/define-tool.ts";
 export { defineTool } from "./tool/define-tool.ts";
 export type { TraceRecord, TraceSink } from "./trace/contract.ts";
+export type {
+  MonitorDeclaration,
+  MonitorEvent,
+  MonitorSnapshot,
+  MonitorStatus,
+  MonitorUpdateBatch,
+} from "./work/monitor.ts";
+export type { TaskEvent, TaskRecord, TaskRun, TaskSpec, TaskState } from "./work/task.ts";

@@ -6,14 +6,22 @@
 //   L4  a list with a key finds an item by its key, in each version the items of that version only.
 //   L5  branches of branches stay shallow: small segments below a new branch are joined, so that reading an item takes
 //       a number of steps that grows with the logarithm of the length at most.
+//   L6  the beginning of a list may be left out until somebody reads it: then it is asked for, once.
 
 interface Segment<T> {
   readonly items: T[];
+  readonly isLoaded: boolean;
   readonly base: SharedList<T> | undefined;
   readonly depth: number;
   /** Positions by key; made and filled up to the newest item when somebody asks. */
   positions: Map<string, number> | undefined;
   indexed: number;
+}
+
+/** The beginning of a list that is not there yet. */
+export interface EarlierItems<T> {
+  readonly length: number;
+  load(): readonly T[];
 }
 
 /** Segments that may lie on each other before small ones are joined. */
@@ -35,6 +43,17 @@ export class SharedList<T> implements Iterable<T> {
   /** A list of its own. With `keyOf`, `positionOf` finds items; the key of an item must never change. */
   static of<T>(items: readonly T[] = [], keyOf?: (item: T) => string): SharedList<T> {
     return new SharedList<T>(SharedList.#segmentOf([...items], undefined), items.length, keyOf);
+  }
+
+  /** As `of`, behind items that are loaded when they are read. */
+  static behind<T>(
+    earlier: EarlierItems<T>,
+    items: readonly T[],
+    keyOf?: (item: T) => string,
+  ): SharedList<T> {
+    const ground = new SharedList<T>(SharedList.#segmentLater(earlier), earlier.length, keyOf);
+    const segment = SharedList.#segmentOf([...items], ground);
+    return new SharedList<T>(segment, earlier.length + items.length, keyOf);
   }
 
   append(added: readonly T[]): SharedList<T> {
@@ -69,12 +88,34 @@ export class SharedList<T> implements Iterable<T> {
 
   /** Where the first item with this key is; `undefined` when there is none, or the list has no key. */
   positionOf(key: string): number | undefined {
+    return this.loadedPositionOf(key) ?? this.#positionIn(key, { isLoadedOnly: false });
+  }
+
+  /** As `positionOf`, of an item that is there already; loads nothing. */
+  loadedPositionOf(key: string): number | undefined {
+    return this.#positionIn(key, { isLoadedOnly: true });
+  }
+
+  #positionIn(key: string, { isLoadedOnly }: { readonly isLoadedOnly: boolean }): number | undefined {
     let found: number | undefined;
     for (let list: SharedList<T> | undefined = this; list !== undefined; list = list.#segment.base) {
+      if (isLoadedOnly && !list.#segment.isLoaded) continue;
       const position = list.#positionInSegment(key);
       if (position !== undefined && position < list.length) found = position;
     }
     return found;
+  }
+
+  /** How many items both versions begin with because they share them; items that are the same by chance do not count. */
+  sharedLength(other: SharedList<T>): number {
+    const lengths = new Map<Segment<T>, number>();
+    for (let list: SharedList<T> | undefined = this; list !== undefined; list = list.#segment.base)
+      lengths.set(list.#segment, list.length);
+    for (let list: SharedList<T> | undefined = other; list !== undefined; list = list.#segment.base) {
+      const length = lengths.get(list.#segment);
+      if (length !== undefined) return Math.min(length, list.length);
+    }
+    return 0;
   }
 
   /** The last `count` items, oldest first; costs `count`. */
@@ -101,7 +142,24 @@ export class SharedList<T> implements Iterable<T> {
 
   static #segmentOf<T>(items: T[], base: SharedList<T> | undefined): Segment<T> {
     const depth = base === undefined ? 0 : base.#segment.depth + 1;
-    return { items, base, depth, positions: undefined, indexed: 0 };
+    return { items, isLoaded: true, base, depth, positions: undefined, indexed: 0 };
+  }
+
+  static #segmentLater<T>(earlier: EarlierItems<T>): Segment<T> {
+    let items: T[] | undefined;
+    return {
+      get items() {
+        items ??= [...earlier.load()];
+        return items;
+      },
+      get isLoaded() {
+        return items !== undefined;
+      },
+      base: undefined,
+      depth: 0,
+      positions: undefined,
+      indexed: 0,
+    };
   }
 
   /** The position of the segment's first item. */

@@ -19,12 +19,20 @@ export interface AdmitOptions {
   readonly extension?: unknown;
   readonly outputSchema?: JsonObject | undefined;
   readonly deliver?: "active_turn" | undefined;
+  /** What it comes from, when that is not a user: then its words are not the user's. */
+  readonly cause?: InputCause | undefined;
   /** Asked for with the input. */
   readonly lease?: LeaseRequest;
   /** What its turn begins with, by address. */
   readonly plan?: { readonly ref: string } | undefined;
   /** Called before an input that is not known yet is accepted; what it throws refuses it. */
   readonly beforeNew?: (() => Promise<void>) | undefined;
+}
+
+/** Something beside users that has something to say. */
+export interface InputCause {
+  readonly kind: string;
+  readonly id: string;
 }
 
 export type Admitted = Admission;
@@ -51,7 +59,8 @@ export async function admit(
   await options.beforeNew?.();
   const input = await acceptInput(session, asSubmitted);
   const schema = options.outputSchema === undefined ? {} : { outputSchema: options.outputSchema };
-  const accepted = { input: input as unknown as Json, ...stored, ...schema };
+  const cause = options.cause === undefined ? {} : { cause: options.cause as unknown as Json };
+  const accepted = { input: input as unknown as Json, ...stored, ...schema, ...cause };
   const plan = options.plan === undefined ? {} : { plan: { ref: options.plan.ref } };
   return store.admit({ ...wanted, input: accepted, ...plan }, options.lease);
 }
@@ -80,8 +89,12 @@ export function decodeTurnInput(raw: unknown, where = "input"): TurnInput {
 export function inputMessage(row: InboxRow): Message {
   const { text = "", attachments = [] } = (row.input as unknown as { readonly input: TurnInput }).input;
   const parts = [{ kind: "text", text }, ...attachments.map((source) => ({ kind: "attachment", source }))];
+  const { cause } = row.input as { readonly cause?: Json };
   return toMessage(
-    { role: "user", parts: text === "" && attachments.length > 0 ? parts.slice(1) : parts },
+    {
+      role: cause === undefined ? "user" : "system",
+      parts: text === "" && attachments.length > 0 ? parts.slice(1) : parts,
+    },
     `m_${row.inputId}`,
   );
 }

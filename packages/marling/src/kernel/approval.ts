@@ -3,7 +3,8 @@
 //        fails denies.
 //   AP2  a decision is bound to session, turn, call, arguments and contract by the digest of the question: what changed
 //        since has no decision, and whoever has a wait key cannot give one.
-//   AP3  the first decision counts; a question that expired, or whose turn was cancelled, is denied.
+//   AP3  the first decision counts, if it was given before the question expired; a question that expired, or whose turn
+//        was cancelled, is denied.
 //   AP4  a call that waits for a decision puts its turn to sleep like any other that waits.
 
 import { sha256 } from "../base/digest.ts";
@@ -133,6 +134,14 @@ export async function awaitApproval(
   return denied(decision.code ?? "approval_denied", decision.reason ?? "The call was denied.", pluginId);
 }
 
+const OTHER_WAIT = "Nobody could be asked about the call: its name is taken.";
+const CANCELLED = "The turn was cancelled before anybody decided.";
+const EXPIRED: Decided = Object.freeze({
+  decision: "deny",
+  code: "approval_expired",
+  reason: "Nobody decided about the call in time.",
+});
+
 interface Decided {
   readonly decision: "allow" | "deny";
   readonly actor?: string;
@@ -166,11 +175,11 @@ async function decisionSoFar(
   const row = isOver
     ? await waits.end({ ...wait, lease: turn.session.lease.generation })
     : await waits.find(wait);
-  if (row?.resolution !== undefined && "ok" in row.resolution) return decidedBy(row.resolution.ok);
+  // A call may have a name that is that of somebody's approval; what came for it is no decision.
+  if (row?.kind !== "approval") return { decision: "deny", code: "approval_stale", reason: OTHER_WAIT };
+  if (row.resolution !== undefined && "ok" in row.resolution) return decidedBy(row.resolution.ok, expiresAt);
   if (!isOver) return undefined;
-  return isExpired
-    ? { decision: "deny", code: "approval_expired", reason: "Nobody decided about the call in time." }
-    : { decision: "deny", code: "cancelled", reason: "The turn was cancelled before anybody decided." };
+  return isExpired ? EXPIRED : { decision: "deny", code: "cancelled", reason: CANCELLED };
 }
 
 async function wake(
@@ -194,17 +203,22 @@ async function wake(
   return decided ?? (await decisionSoFar(turn, wait, question)) ?? { decision: "deny" };
 }
 
-function approvalName({ acceptedId, turnId }: TurnRun, { sessionId, callId }: ApprovalQuestion): WaitName {
-  const part = turnId === acceptedId ? "" : `${turnId}/`;
-  return {
-    sessionId: sessionId as WaitName["sessionId"],
-    turnId: acceptedId,
-    name: `approval:${part}${callId}`,
-  };
+function approvalName(turn: TurnRun, { callId }: ApprovalQuestion): WaitName {
+  return { sessionId: turn.session.id, turnId: turn.acceptedId, name: approvalWait(turn, callId) };
 }
 
-function decidedBy(value: Json): Decided {
-  const { decision, actor, reason } = isJsonObject(value) ? value : {};
+/** The name of the wait for a decision, in the part of a turn that asks. */
+export function approvalWait(
+  { acceptedId, turnId }: Pick<TurnRun, "acceptedId" | "turnId">,
+  callId: string,
+): string {
+  const part = turnId === acceptedId ? "" : `${turnId}/`;
+  return `approval:${part}${callId}`;
+}
+
+function decidedBy(value: Json, expiresAt = Number.POSITIVE_INFINITY): Decided {
+  const { decision, actor, reason, at } = isJsonObject(value) ? value : {};
+  if (typeof at !== "number" || at >= expiresAt) return EXPIRED;
   return {
     decision: decision === "allow" ? "allow" : "deny",
     ...(typeof actor === "string" ? { actor } : {}),

@@ -1,10 +1,11 @@
 // The door for decisions: what waits for one, and how it is given.
 
+import type { Clock } from "../base/clock.ts";
 import { MarlingError } from "../base/errors.ts";
 import type { SessionId, TurnId } from "../model/ids.ts";
 import { isJsonObject, type Json } from "../model/json.ts";
 import type { InboxRow, ResolveStatus, Store } from "../store/contract.ts";
-import type { ApprovalQuestion } from "./approval.ts";
+import { type ApprovalQuestion, approvalWait } from "./approval.ts";
 import type { StoreWatch } from "./store-watch.ts";
 
 export interface ApprovalVerdict {
@@ -33,12 +34,14 @@ const STATUS: { readonly [S in ResolveStatus]: "decided" | "already_decided" | "
 export class Approvals implements ApprovalAdmin {
   readonly #store: Store;
   readonly #watch: StoreWatch;
+  readonly #clock: Clock;
   /** Questions of turns that wait in memory. */
   readonly #live = new Set<ApprovalQuestion>();
 
-  constructor(store: Store, watch: StoreWatch) {
+  constructor(store: Store, watch: StoreWatch, clock: Clock) {
     this.#store = store;
     this.#watch = watch;
+    this.#clock = clock;
   }
 
   /** A question that a turn of this runtime waits for; the function forgets it. */
@@ -66,7 +69,8 @@ export class Approvals implements ApprovalAdmin {
     const { decision, actor, reason } = verdict;
     if (decision !== "allow" && decision !== "deny") throw refuse("decision", "allow or deny", decision);
     if (typeof actor !== "string" || actor.trim() === "") throw refuse("actor", "a name", actor);
-    const ok = { decision, actor, ...(reason === undefined ? {} : { reason: String(reason) }) };
+    const at = this.#clock.now();
+    const ok = { decision, actor, at, ...(reason === undefined ? {} : { reason: String(reason) }) };
     const { status } = await this.#store.waits.resolve(String(digest), "approval", { ok });
     if (status === "resolved") this.#watch.notify();
     return STATUS[status];
@@ -79,12 +83,16 @@ export class Approvals implements ApprovalAdmin {
       ({ kind, resolution, isOver }) => kind === "approval" && resolution === undefined && !isOver,
     );
     if (open.length === 0 || journal === undefined) return [];
-    const records = await Promise.all(partsOf(row).map((turnId) => journal.read(row.sessionId, turnId)));
-    return records.flat().flatMap(({ outcome }) => {
-      const question = questionIn(outcome);
-      if (question === undefined) return [];
-      return open.some(({ name }) => name.endsWith(question.callId)) ? [question] : [];
-    });
+    const names = new Set(open.map(({ name }) => name));
+    const asked: ApprovalQuestion[] = [];
+    for (const turnId of partsOf(row))
+      for (const { outcome } of await journal.read(row.sessionId, turnId)) {
+        const question = questionIn(outcome);
+        const name =
+          question === undefined ? "" : approvalWait({ acceptedId: row.turnId, turnId }, question.callId);
+        if (question !== undefined && names.has(name)) asked.push(question);
+      }
+    return asked;
   }
 }
 

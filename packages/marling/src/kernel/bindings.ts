@@ -9,7 +9,7 @@ import { decodeState } from "./session-state.ts";
 
 /** Throws `needs_binding` when this runtime cannot go on with a session as it was left. */
 export async function requireBindings(parts: KernelParts, id: SessionId): Promise<void> {
-  const stored = await parts.store.load(id);
+  const stored = await parts.store.load(id, { isPartial: true });
   if (stored === undefined) return;
   const { graph } = decodeState(stored, { isLive: !parts.store.isDurable });
   const { model } = currentFrame(graph).assignment.policy;

@@ -1,12 +1,12 @@
 // Turns of sessions below this one, as plugins and tools start them.
-//   CT1  one turn at a time: a session with a turn on its way is busy, unless it is the very turn that is asked for again;
-//        so is the session itself while it works, which would wait for itself.
+//   CT1  one turn at a time: a session with a turn on its way is busy, here or in another runtime, unless it is the very
+//        turn that is asked for again; so is the session itself while it works, which would wait for itself.
 //   CT2  a turn that was started inside an effect is named after it; after a crash the effect gets the same turn, wherever
 //        that is by then, and nothing of it runs again.
 //   CT3  what a child's turn used is in the ledger of the session that started it, under the child's usage source: with the
 //        turn's commit, or at once beside turns.
-//   CT4  a turn that is cancelled cancels the turns that its effects wait for; one that was lost to another runtime does
-//        not: it waits for them there.
+//   CT4  a turn that is cancelled cancels the turns that its effects started, those of earlier runs included; one that was
+//        lost to another runtime does not: it goes on there.
 //   CT5  a child's turn that is left to the store leaves the turn that waits for it to the store as well.
 
 import { MarlingError } from "../base/errors.ts";
@@ -17,6 +17,8 @@ import { isNoUsage, type UsageEntry } from "../model/usage.ts";
 import { commitBeside, operationOf } from "./commit.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { serviceKey } from "./service-scope.ts";
+import { isBelow } from "./session-reach.ts";
+import { type Payer, settlePayer } from "./spending.ts";
 import { isMachineryFault } from "./turn-fault.ts";
 import type { QueuedTurn, TurnQueue } from "./turn-queue.ts";
 import type { TurnRun } from "./turn-run.ts";
@@ -31,7 +33,10 @@ export interface ChildSession {
 export interface StartedChildTurn {
   readonly child: ChildSession;
   readonly turn: QueuedTurn;
+  readonly payer: Payer | undefined;
 }
+
+const WITH_PARENT = "the turn that started it was cancelled";
 
 /** The turns that one session, or one effect of it, has started and not awaited. */
 export class ChildTurns {
@@ -55,10 +60,9 @@ export class ChildTurns {
     const child = await this.#session.parts.sessions.openBelow(sessionId, this.#session);
     const { session, queue } = child;
     if (session === this.#session && queue.isBusy) throw busy(session);
-    const live = [...queue.live.values()];
-    if (live.some(({ row }) => key === undefined || row.key !== key)) throw busy(session);
-    const { turn } = await queue.submit(input, { key, outputSchema });
-    this.#started.set(turn.row.turnId, { child, turn });
+    const { turn } = await queue.submit(input, { key, outputSchema, beforeNew: () => refuseBusy(child) });
+    this.#started.set(turn.row.turnId, { child, turn, payer: this.#payFor(child, turn) });
+    this.#cancelWithParent(child, turn);
     const { policy } = session;
     return {
       turnId: turn.row.turnId,
@@ -69,18 +73,15 @@ export class ChildTurns {
   }
 
   async await(turnId: string): Promise<TurnReport> {
-    const { child, turn } = this.#take(turnId);
+    const { child, turn, payer } = this.#take(turnId);
     this.#started.delete(turnId);
-    const stop = this.#cancelWithParent(child, turnId);
     try {
       const report = await turn.done.promise;
-      await this.#charge(usageOf(child.session, report));
+      await this.#charge(usageOf(child.session, report), payer);
       return report;
     } catch (thrown) {
       if (isMachineryFault(thrown)) this.#scope?.control.lose(thrown);
       throw thrown;
-    } finally {
-      stop();
     }
   }
 
@@ -89,8 +90,20 @@ export class ChildTurns {
     await child.queue.cancel(turnId, "cancelled by the session that started it");
   }
 
-  async #charge(usage: readonly UsageEntry[]): Promise<void> {
+  /** While a turn of a session below runs, what it uses counts here. */
+  #payFor({ session }: ChildSession, turn: QueuedTurn): Payer | undefined {
+    if (this.#scope === undefined) return undefined;
+    const payer = { session: this.#session, counted: 0 };
+    session.payer = payer;
+    onceDone(turn, () => {
+      if (session.payer === payer) session.payer = undefined;
+    });
+    return payer;
+  }
+
+  async #charge(usage: readonly UsageEntry[], payer: Payer | undefined): Promise<void> {
     const session = this.#session;
+    if (payer !== undefined) settlePayer(payer, usage);
     if (this.#scope !== undefined) this.#scope.spent.push(...usage);
     else if (usage.length > 0)
       await commitBeside(session, () => ({
@@ -108,17 +121,41 @@ export class ChildTurns {
     throw new MarlingError("unknown_turn", message, { details: { turnId } });
   }
 
-  #cancelWithParent({ queue }: ChildSession, turnId: string): () => void {
+  #cancelWithParent({ queue }: ChildSession, turn: QueuedTurn): void {
     const control = this.#scope?.control;
-    const signal = control?.signal;
+    if (control === undefined) return;
+    const { signal } = control;
     const cancel = (): void => {
-      if (control?.isCancelled !== true) return;
-      queue.cancel(turnId, "the turn that started it was cancelled").catch(() => undefined);
+      if (control.isCancelled) queue.cancel(turn.row.turnId, WITH_PARENT).catch(() => undefined); // `cancelBelow` asks again.
     };
-    if (signal?.aborted === true) cancel();
-    else signal?.addEventListener("abort", cancel, { once: true });
-    return () => signal?.removeEventListener("abort", cancel);
+    if (signal.aborted) cancel();
+    else signal.addEventListener("abort", cancel, { once: true });
+    onceDone(turn, () => signal.removeEventListener("abort", cancel));
   }
+}
+
+/** Cancels the turns that a cancelled turn has started, in whichever run of it, and that are still on their way. */
+export async function cancelBelow({ session, acceptedScope }: TurnRun): Promise<void> {
+  const { store, effects, watch } = session.parts;
+  if (effects.remembers !== true) return;
+  const begun = `${acceptedScope}.`;
+  for (const id of await store.unsettled()) {
+    const rows = id === session.id ? [] : await store.pending(id);
+    for (const { key = "", turnId, sessionId } of rows)
+      if (key.startsWith(begun) && (await isBelow(session, id)))
+        await store.cancel({ sessionId, turnId, reason: WITH_PARENT });
+  }
+  watch.notify();
+}
+
+function onceDone({ done }: QueuedTurn, then: () => void): void {
+  done.promise.then(then, then);
+}
+
+async function refuseBusy({ session, queue }: ChildSession): Promise<void> {
+  const pending =
+    queue.live.size > 0 ? queue.live.size : (await session.parts.store.pending(session.id)).length;
+  if (pending > 0) throw busy(session);
 }
 
 /** What a child's turn used, under the source that its session has. */

@@ -4,6 +4,7 @@
 import { MarlingError } from "../base/errors.ts";
 import type { Json } from "../model/json.ts";
 import type { CompletedCall } from "../model/tool-call.ts";
+import { serviceView } from "../plugin/host-services.ts";
 import type { CodeExecutionContext, ExecResponse } from "../plugin/protocol.ts";
 import type { SessionGraph } from "../session/graph.ts";
 import { runConcurrently } from "../tool/dispatch.ts";
@@ -11,9 +12,12 @@ import type { CodeResult, TurnEffect, TurnRecord } from "../turn/effect.ts";
 import { dispatchCalls } from "./dispatch.ts";
 import { reportIssues } from "./lifecycle.ts";
 import { nestedCalls } from "./nested-calls.ts";
+import { hostServices } from "./services.ts";
+import { reach } from "./session-reach.ts";
 import { slotFailure } from "./slot-call.ts";
 import { issueOfThrown } from "./turn-fault.ts";
 import { performEffect, type TurnRun } from "./turn-run.ts";
+import { processServices } from "./work-host.ts";
 
 type CodeEffect = Extract<TurnEffect, { kind: "code_cell" }>;
 
@@ -135,6 +139,7 @@ export function codeExecutionContext(
   const { effect, records, calls } = cell;
   const parentCallId = cellCallId(turn, effect);
   const { graph } = session.state;
+  const services = hostServices(session, turn);
   let asked = 0;
   let projection: readonly Json[] | undefined;
   return Object.freeze({
@@ -142,17 +147,15 @@ export function codeExecutionContext(
     frameId: session.frameId,
     toolCatalog: session.resolvedToolCatalog(),
     tools: session.sharedToolCatalog(),
-    sessions: session.services,
-    sessionLifecycle: session.services,
-    sessionGraph: session.services,
+    sessions: serviceView(services, "state"),
+    sessionLifecycle: serviceView(services, "lifecycle"),
+    sessionGraph: serviceView(services, "graph"),
     turnContext: turn.context,
     get chronologicalProjection(): readonly Json[] {
       projection ??= chronological(graph, records);
       return projection;
     },
-    environment: { frameId: session.frameId, model: session.policy.model } as Json,
-    protocolExtension: turn.extension,
-    parentInvocation: undefined,
+    ...aboutCell(turn, parentCallId),
     triggers: session.plugins.triggers,
     signal: turn.control.signal,
     cancel: (reason: string) => void turn.control.cancel(reason),
@@ -170,6 +173,19 @@ export function codeExecutionContext(
     },
     completedCalls: calls,
   });
+}
+
+/** What the cell is part of. */
+function aboutCell(
+  { session, extension }: TurnRun,
+  parentInvocation: string,
+): Pick<CodeExecutionContext, "environment" | "protocolExtension" | "parentInvocation" | "processes"> {
+  return {
+    environment: { frameId: session.frameId, model: session.policy.model } as Json,
+    protocolExtension: extension,
+    parentInvocation,
+    processes: processServices(session, (id) => reach(session, id), parentInvocation),
+  };
 }
 
 /** Messages and protocol events of the frame in order, then those in flight; each message once. */

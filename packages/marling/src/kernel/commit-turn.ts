@@ -184,6 +184,7 @@ async function commitRecords(
     ...(settles === undefined ? {} : { settles }),
     ...(advances === undefined ? {} : { advances }),
   });
+  session.inFlight = 0;
   session.parts.effects.forget?.({ sessionId: session.id, turnId: turn.turnId });
   turn.log.issues.push(...committed.issues);
   const { frameId } = session;

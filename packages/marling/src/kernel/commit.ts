@@ -252,15 +252,22 @@ function changedComponents(
   const tools =
     toolMark === saved.tools ? {} : { tools: plugins.toolRegistry.exportState() as unknown as JsonObject };
   const pluginMark = isBeside ? saved.plugins : plugins.snapshotRevisionFingerprint();
-  const marks = { plugins: pluginMark, tools: toolMark };
-  if (pluginMark === saved.plugins) return { components: tools, saved: marks, issues: [] };
+  const { work } = session;
+  const marks = { plugins: pluginMark, tools: toolMark, work: work.mark };
+  const beside = work.mark === saved.work ? tools : { ...tools, ...workComponent(session) };
+  if (pluginMark === saved.plugins) return { components: beside, saved: marks, issues: [] };
   try {
     const snapshot = encodePluginSnapshot(plugins.snapshot());
-    return { components: { ...tools, plugins: snapshot }, saved: marks, issues: [] };
+    return { components: { ...beside, plugins: snapshot }, saved: marks, issues: [] };
   } catch (thrown) {
     const issue: TurnIssue = { kind: "plugin", code: "snapshot_failed", message: messageOf(thrown) };
-    return { components: tools, saved: { ...saved, tools: toolMark }, issues: [issue] };
+    return { components: beside, saved: { ...saved, tools: toolMark, work: work.mark }, issues: [issue] };
   }
+}
+
+function workComponent({ work }: ResidentSession): SessionComponents {
+  const component = work.export();
+  return component === undefined ? {} : { work: component };
 }
 
 /** The graph with a turn's records appended. Transient messages are not stored. */

@@ -1,6 +1,7 @@
 // Compaction: a plugin's seed nodes open a new frame; what was before stays in the history.
 
 import { MarlingError, messageOf } from "../base/errors.ts";
+import type { HistoryHost } from "../plugin/host-services.ts";
 import { bodiesOf, decodeAppendNodes } from "../session/append-node.ts";
 import { openFrame, type SessionGraph } from "../session/graph.ts";
 import type { AppendOperation, NodeDraft } from "../session/node.ts";
@@ -12,6 +13,7 @@ import { compactionOperation, freeFrameId } from "./commit-turn.ts";
 import { tell } from "./lifecycle.ts";
 import { tellFrameOpened } from "./publish.ts";
 import type { ResidentSession } from "./resident-session.ts";
+import { hostIn } from "./services.ts";
 import { traceIssues } from "./trace-issues.ts";
 import { showCompacted, type TurnRun, viewOf } from "./turn-run.ts";
 
@@ -23,7 +25,8 @@ export async function compactSession(
   await refreshSession(session);
   const operation = operationOf(session, "compaction");
   const { operations, graph: base } = session.state;
-  const seeds = await seedNodes(session, { instructions, state: session.readView(), operation });
+  const host = session.host("history");
+  const seeds = await seedNodes(session, { instructions, state: session.readView(), operation, host });
   if (seeds === undefined) return false;
   const previousFrameId = session.frameId;
   await commitChange(session, {
@@ -49,7 +52,9 @@ export async function compactInTurn(
 ): Promise<boolean> {
   if (turn.compaction !== undefined) return false;
   const state = viewOf(turn, records);
-  const seeds = await seedNodes(turn.session, { instructions, state, operation: compactionOperation(turn) });
+  const host = hostIn(turn, "history");
+  const operation = compactionOperation(turn);
+  const seeds = await seedNodes(turn.session, { instructions, state, operation, host });
   if (seeds === undefined) return false;
   showCompacted(turn, seeds);
   return true;
@@ -67,15 +72,16 @@ interface CompactionRequest {
   readonly instructions: string | undefined;
   readonly state: SessionReadView;
   readonly operation: AppendOperation;
+  readonly host: HistoryHost;
 }
 
 async function seedNodes(
   session: ResidentSession,
-  { instructions, state, operation }: CompactionRequest,
+  { instructions, state, operation, host }: CompactionRequest,
 ): Promise<readonly NodeDraft[] | undefined> {
   const { plugins, id } = session;
   try {
-    const context = { sessionId: id, instructions, state, host: session.host("history") };
+    const context = { sessionId: id, instructions, state, host };
     const found = await plugins.compactContext(context, session.parts.probe);
     if (found === undefined) return undefined;
     return bodiesOf(decodeAppendNodes(found.initialNodes, "initialNodes"), { operation });

@@ -11,14 +11,15 @@ const MARK = "recovery.";
 
 /** Counts one more recovery of a turn; the fault that ends it when it is one too many. */
 export async function countRecovery(
-  { journal }: Store,
+  { journal, waits }: Store,
   { sessionId, turnId }: InboxRow,
   lease: number | undefined,
 ): Promise<TurnFault | undefined> {
   if (journal === undefined) return undefined;
   const known = await journal.read(sessionId, turnId);
-  const waits = known.filter(({ key, status }) => status === "done" && key.includes(".wait.")).length;
-  const mark = `${MARK}${waits}.`;
+  const made = await waits.read(sessionId, turnId);
+  const over = made.filter(({ resolution, isOver }) => isOver || resolution !== undefined).length;
+  const mark = `${MARK}${over}.`;
   const recoveries = known.filter(({ key }) => key.startsWith(mark)).length;
   if (recoveries >= MAX_RECOVERIES) {
     const message = `expected the turn to end after at most ${MAX_RECOVERIES} recoveries, found it interrupted once more`;

@@ -43,7 +43,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
       clock,
     }),
     waits: new Waits(store, watch),
-    approvals: new Approvals(store, watch),
+    approvals: new Approvals(store, watch, clock),
     watch,
     leases: new LeaseKeeper({ store, clock, owner, ttlMs: options.leaseMs ?? DEFAULT_LEASE_MS }),
     owner,

@@ -2,8 +2,11 @@
 //   CS1  a new session has at most the authority of the one that asks, and of the parent it is given.
 //   CS2  it reaches no further than that one does: parents and starts are itself or sessions below it.
 //   CS3  it begins with a commit of the session it starts from; what lands there meanwhile is not part of it.
+//   CS5  what an effect asks for is named after the effect: every run of it finds the same session, whatever was committed
+//        in between.
 //   CS4  a failure leaves nothing behind: no registered plugins, no stored session.
 
+import { sha256 } from "../base/digest.ts";
 import { MarlingError } from "../base/errors.ts";
 import { type SessionId, sessionId } from "../model/ids.ts";
 import { decodePolicy, type SessionPolicy } from "../model/policy.ts";
@@ -23,7 +26,7 @@ import {
 import { modelOf } from "./model-binding.ts";
 import { materialize } from "./open-session.ts";
 import type { ResidentSession } from "./resident-session.ts";
-import { reachable } from "./services.ts";
+import { reachable } from "./session-reach.ts";
 import { decodeState, NOTHING_SAVED, type SessionState } from "./session-state.ts";
 
 /** What a new session is made from. */
@@ -125,8 +128,9 @@ async function newId(
 }
 
 async function derivedId(from: ResidentSession, cause: string | undefined): Promise<NewId> {
+  const place = cause === undefined ? from.state.revision : sha256(cause).slice(0, 16);
   for (let number = 1; ; number += 1) {
-    const id = sessionId(`${from.id}:child:${from.state.revision}.${number}`);
+    const id = sessionId(`${from.id}:child:${place}.${number}`);
     const release = await reserve(from, id);
     if (release !== undefined) return { id, release };
     if (await isMadeBy(from, id, cause)) return { id };
@@ -142,7 +146,7 @@ async function isMadeBy(
   if (cause === undefined) return false;
   const open = parts.sessions.find(id);
   if (open !== undefined) return open.frame.assignment.cause === cause;
-  const stored = await parts.store.load(id);
+  const stored = await parts.store.load(id, { isPartial: true });
   return stored !== undefined && currentFrame(decodeState(stored).graph).assignment.cause === cause;
 }
 

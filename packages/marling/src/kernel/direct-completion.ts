@@ -3,12 +3,14 @@
 //   DC2  what it used is in the ledger, under its source and model: with the turn's commit, or at once beside turns. What
 //        used nothing is not there.
 //   DC3  it is asked once: who wants another try asks again.
+//   DC4  inside an effect it is under the budget of the session, as every model call of the turn is.
 
 import { MarlingError } from "../base/errors.ts";
 import type { ModelRequest } from "../llm/contract.ts";
 import { type MessageInput, toMessage } from "../model/message.ts";
 import { type ModelResponse, visibleTexts } from "../model/model-response.ts";
 import type { DirectLlmCompletion, DirectRequest } from "../model/session-host.ts";
+import type { TurnOutcome } from "../model/turn.ts";
 import { isNoUsage, NO_USAGE, type TokenUsage, type UsageEntry } from "../model/usage.ts";
 import { projectMessage } from "../turn/project-messages.ts";
 import { commitBeside, operationOf } from "./commit.ts";
@@ -16,6 +18,7 @@ import { modelOf } from "./model-binding.ts";
 import type { ModelBinding } from "./parts.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { serviceKey } from "./service-scope.ts";
+import { budgetOutcome, spend } from "./spending.ts";
 import { performEffect, type TurnRun } from "./turn-run.ts";
 
 /** What a call came to. Plain JSON. */
@@ -59,6 +62,8 @@ function askInEffect(scope: TurnRun, { request, binding, spent }: Ask): Promise<
   const key = serviceKey(scope, "direct", request.key);
   const effect = { key: key.slice(scope.acceptedScope.length + 1), kind: "direct_completion" } as const;
   return performEffect(scope, effect, async (inner) => {
+    const exhausted = budgetOutcome(scope.session);
+    if (exhausted?.kind === "stopped") return refused(exhausted);
     const answer = await ask(scope.session, {
       request,
       binding,
@@ -66,8 +71,13 @@ function askInEffect(scope: TurnRun, { request, binding, spent }: Ask): Promise<
       signal: scope.control.signal,
     });
     if (!isNoUsage(answer.usage)) inner.spent.push(spent(answer.usage));
+    spend(scope.session, inner.spent);
     return answer;
   });
+}
+
+function refused({ code = "", message = "" }: Extract<TurnOutcome, { kind: "stopped" }>): Answer {
+  return { failure: { code, message }, usage: NO_USAGE };
 }
 
 async function askBesideTurns(session: ResidentSession, { request, binding, spent }: Ask): Promise<Answer> {

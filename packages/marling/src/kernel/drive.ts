@@ -1,15 +1,15 @@
 // Drive: the loop between the machine, which decides, and the effects, which are performed.
 
 import type { EffectKey } from "../model/ids.ts";
-import type { TurnOutcome } from "../model/turn.ts";
-import { addUsage } from "../model/usage.ts";
 import type { MachineOutcome, TurnEffect, TurnRecord } from "../turn/effect.ts";
 import type { ProtocolDriver } from "../turn/protocol.ts";
 import { begin, resume, type Step, stop } from "../turn/step.ts";
+import { cancelBelow } from "./child-turns.ts";
 import { reportIssues } from "./lifecycle.ts";
 import { modelOf } from "./model-binding.ts";
 import { perform } from "./perform.ts";
 import type { PreparedTurn } from "./prepare.ts";
+import { budgetOutcome } from "./spending.ts";
 import { nameOf, type TurnRun } from "./turn-run.ts";
 
 export interface DrivenTurn {
@@ -33,10 +33,9 @@ export async function drive(turn: TurnRun, prepared: PreparedTurn): Promise<Driv
         resume(state, await perform(turn, effect, state.records), driver),
     );
   }
-  return {
-    records: step.state.records,
-    outcome: turn.control.isCancelled ? turn.control.outcome() : step.outcome,
-  };
+  if (!turn.control.isCancelled) return { records: step.state.records, outcome: step.outcome };
+  await cancelBelow(turn);
+  return { records: step.state.records, outcome: turn.control.outcome() };
 }
 
 function first(turn: TurnRun, prepared: PreparedTurn, driver: ProtocolDriver): Step {
@@ -60,22 +59,10 @@ async function endedFromOutside(turn: TurnRun, step: Step): Promise<Step | undef
   if (control.isRequested && !(await isKnown(turn, step))) control.apply();
   if (control.isCancelled) return stop(step.state, control.outcome());
   if (step.kind === "effect" && step.effect.kind === "model_call" && !(await isKnown(turn, step))) {
-    const exhausted = budgetOutcome(turn);
+    const exhausted = budgetOutcome(turn.session);
     if (exhausted !== undefined) return stop(step.state, exhausted);
   }
   return turn.forced === undefined ? undefined : stop(step.state, turn.forced);
-}
-
-/** The end of a turn whose session, with those below it, has used what it may. */
-function budgetOutcome({ session, log, spent, committedCalls }: TurnRun): TurnOutcome | undefined {
-  const { budget } = session.frame.assignment.authority;
-  if (budget === undefined) return undefined;
-  const inTurn = [...log.modelCalls.slice(committedCalls), ...spent].map(({ usage }) => usage);
-  const { input, output, cacheRead, cacheWrite } = inTurn.reduce(addUsage, session.readView().usage);
-  const used = input + output + cacheRead + cacheWrite;
-  if (used < budget.tokens) return undefined;
-  const message = `expected at most ${budget.tokens} tokens, found ${used} used`;
-  return { kind: "stopped", reason: "incomplete", code: "budget_exhausted", message };
 }
 
 /** Whether an earlier run has come to the effect of a step, or to a part of it. */

@@ -57,7 +57,8 @@ export async function performEnvironment(
     made = await makeEnvironment(scope, records);
     return session.parts.effects.remembers === true ? keep(session, made) : { environment: made };
   });
-  put(turn, made ?? ("ref" in outcome ? await read(session, outcome.ref) : outcome.environment));
+  const kept = "ref" in outcome ? (made ?? (await read(session, outcome.ref))) : outcome.environment;
+  put(turn, kept ?? (await makeEnvironment(turn, records)));
 }
 
 /** Makes the environment of the next turn and keeps it, where that can be done without asking anybody. */
@@ -122,12 +123,13 @@ function keep({ parts }: ResidentSession, environment: Environment): { readonly 
   return { ref };
 }
 
-async function read({ parts }: ResidentSession, ref: string): Promise<Environment> {
+/** What was kept under an address; nothing when the store failed to keep it, and what named it was written all the same. */
+async function read({ parts }: ResidentSession, ref: string): Promise<Environment | undefined> {
   const bytes = await parts.store.blobs.get(ref);
-  const json = bytes === undefined ? undefined : (JSON.parse(Buffer.from(bytes).toString()) as Json);
+  if (bytes === undefined) return undefined;
+  const json = JSON.parse(Buffer.from(bytes).toString()) as Json;
   if (isJsonObject(json) && json.version === 1) return json as unknown as Environment; // as `keep` wrote it
-  const found = json === undefined ? "none" : "another version";
-  throw new TurnFault("unsupported_version", `environment ${ref}: expected version 1, found ${found}`);
+  throw new TurnFault("unsupported_version", `environment ${ref}: expected version 1, found another version`);
 }
 
 async function makeEnvironment(turn: TurnRun, records: readonly TurnRecord[]): Promise<Environment> {

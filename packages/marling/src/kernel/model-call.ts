@@ -13,6 +13,7 @@ import { visibleTexts } from "../model/model-response.ts";
 import type { ModelCallRecord } from "../model/turn.ts";
 import { NO_USAGE } from "../model/usage.ts";
 import type { StreamFinishReason } from "../plugin/hook-context.ts";
+import { serviceView } from "../plugin/host-services.ts";
 import type { BlobStore } from "../store/contract.ts";
 import type { ModelCallResult, TurnEffect, TurnRecord } from "../turn/effect.ts";
 import { finishStream } from "./finish-stream.ts";
@@ -21,8 +22,12 @@ import { decideOnFailure, FIRST_ATTEMPT, type RetryPlan } from "./model-error.ts
 import { buildRequest, patchRequest } from "./model-request.ts";
 import { ModelStream, type StreamEnd } from "./model-stream.ts";
 import type { ModelBinding } from "./parts.ts";
+import { hostServices } from "./services.ts";
+import { reach } from "./session-reach.ts";
 import { callSlot, callSlotNow } from "./slot-call.ts";
+import { spend } from "./spending.ts";
 import { emitPluginEvents, performEffect, type TurnRun, viewOf } from "./turn-run.ts";
+import { processServices } from "./work-host.ts";
 
 type ModelEffect = Extract<TurnEffect, { kind: "model_call" }>;
 
@@ -73,6 +78,7 @@ export async function performModelCall(
       }),
     );
     turn.log.modelCalls.push(...recorded.calls);
+    spend(turn.session, recorded.calls);
     return recorded.result;
   } catch (thrown) {
     turn.log.modelCalls.push(...made); // What was paid for stays in the report, whatever ended the turn.
@@ -134,10 +140,13 @@ async function beforeCall(
   const { session } = turn;
   const { protocolSession } = session.plugins;
   if (protocolSession.beforeLlmCall === undefined) return undefined;
+  const services = hostServices(session, turn);
   const context = {
     sessionId: session.id,
-    sessions: session.services,
-    sessionGraph: session.services,
+    sessions: serviceView(services, "state"),
+    sessionGraph: serviceView(services, "graph"),
+    directCompletions: serviceView(services, "direct"),
+    processes: processServices(session, (id) => reach(session, id), turn.scope),
     state: viewOf(turn, records),
     latestPromptUsage: latestUsage(turn),
   };

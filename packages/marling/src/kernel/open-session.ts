@@ -32,6 +32,7 @@ import { ResidentSession } from "./resident-session.ts";
 import { restoreProtocol, savedMarks } from "./restore-session.ts";
 import { hostServices } from "./services.ts";
 import { decodeState, NOTHING_SAVED, type SessionState } from "./session-state.ts";
+import { SessionWork } from "./session-work.ts";
 import { callSlot, callSlotNow } from "./slot-call.ts";
 import { storeFault } from "./store-fault.ts";
 import { traceIssues } from "./trace-issues.ts";
@@ -52,6 +53,8 @@ export interface OpenedSession {
   readonly inputs: number;
   /** Commits that listeners may not have been told of. */
   readonly unannounced: readonly Announcement[];
+  /** What an earlier process had going on beside turns. */
+  readonly work?: JsonObject | undefined;
 }
 
 /** Opens a stored session, or begins a new one. */
@@ -72,7 +75,7 @@ export async function openSession(
 }
 
 async function loadSession({ store }: KernelParts, id: SessionId): Promise<StoredSession | undefined> {
-  return store.load(id).catch((thrown: unknown) => {
+  return store.load(id, { isPartial: true }).catch((thrown: unknown) => {
     throw storeFault(thrown, id);
   });
 }
@@ -83,7 +86,10 @@ async function openStored(
   options: OpenOptions,
 ): Promise<OpenedSession> {
   const { inputs, unannounced } = stored;
-  return { session: await reopenSession(parts, stored, options), inputs, unannounced };
+  const session = await reopenSession(parts, stored, options);
+  const work = options.isFork === true ? undefined : stored.components.work;
+  session.work.restore(work);
+  return { session, inputs, unannounced, work };
 }
 
 async function beginSession(
@@ -157,7 +163,12 @@ export interface Materials {
 export async function materialize(parts: KernelParts, materials: Materials): Promise<ResidentSession> {
   const { plugins, state, opening, policy = {} } = materials;
   try {
-    const session = new ResidentSession(parts, { plugins, state, services: hostServices });
+    const session = new ResidentSession(parts, {
+      plugins,
+      state,
+      services: hostServices,
+      work: (made) => new SessionWork(made),
+    });
     plugins.bindHost(session.services);
     await initializeProtocol(session);
     configureProtocol(session);

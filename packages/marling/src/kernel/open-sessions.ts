@@ -14,9 +14,10 @@ import { createSession } from "./create-session.ts";
 import { type OpenedSession, openSession } from "./open-session.ts";
 import type { KernelParts, SessionDirectory } from "./parts.ts";
 import type { ResidentSession } from "./resident-session.ts";
+import { RuntimeWork } from "./runtime-work.ts";
 import { serviceKey } from "./service-scope.ts";
-import { reachable, unreachable } from "./services.ts";
 import { Session } from "./session.ts";
+import { isBelow, reachable, unreachable } from "./session-reach.ts";
 import { type QueuedTurn, TurnQueue } from "./turn-queue.ts";
 import type { TurnRun } from "./turn-run.ts";
 
@@ -42,7 +43,7 @@ export class OpenSessions {
   readonly #onRecovered: (turn: QueuedTurn) => void;
   #isClosed = false;
 
-  constructor(parts: Omit<KernelParts, "sessions">, onRecovered: (turn: QueuedTurn) => void) {
+  constructor(parts: Omit<KernelParts, "sessions" | "work">, onRecovered: (turn: QueuedTurn) => void) {
     const directory: SessionDirectory = {
       find: (id) => this.find(id),
       reserve: (id) => this.reserve(id),
@@ -50,8 +51,9 @@ export class OpenSessions {
       close: (id, from) => this.#closeFor(id, from),
       openBelow: (id, from) => this.openBelow(id, from),
       takeFirstTurnInput: (id, from) => this.takeFirstTurnInput(id, from),
+      cancelTurns: (id) => this.#cancelTurns(id),
     };
-    this.parts = { ...parts, sessions: directory };
+    this.parts = { ...parts, sessions: directory, work: new RuntimeWork(directory, parts.clock) };
     this.#onRecovered = onRecovered;
   }
 
@@ -99,6 +101,13 @@ export class OpenSessions {
       one.status === "fulfilled" ? this.#release(one.value, "runtime_closed") : undefined,
     );
     await Promise.all(gone);
+    await this.parts.work.close();
+  }
+
+  async #cancelTurns(id: string): Promise<void> {
+    const open = await this.#open.get(id);
+    for (const turnId of open?.queue.live.keys() ?? [])
+      await open?.queue.cancel(turnId, "the task that it belongs to was cancelled");
   }
 
   /** Registers an opening at once, so that two callers of one id get one session. */
@@ -107,11 +116,15 @@ export class OpenSessions {
     open: () => Promise<OpenedSession>,
     { isForRecovery = false }: { readonly isForRecovery?: boolean } = {},
   ): Promise<Open> {
-    const opening = open().then(async ({ session, inputs, unannounced }) => {
+    const opening = open().then(async ({ session, inputs, unannounced, work }) => {
+      const left = await this.#unfinished(id).catch((thrown: unknown) => this.#giveUp(session, thrown));
       const queue = new TurnQueue(session, inputs);
+      session.work.bind(queue);
+      if (work?.tasks !== undefined)
+        session.writer.run(() => session.work.takeUpTasks(work)).catch(() => undefined); // The next opening tries again.
       if (unannounced.length > 0)
         session.writer.run(() => announceAgain(session, unannounced)).catch(() => undefined); // The next opening tries again.
-      const recovered = [...queue.enqueue(await this.#unfinished(id), { isRecovery: true })];
+      const recovered = [...queue.enqueue(left, { isRecovery: true })];
       const entry: { -readonly [K in keyof Open]: Open[K] } = {
         resident: session,
         queue,
@@ -170,6 +183,13 @@ export class OpenSessions {
     return effects.remembers === true ? store.pending(id) : [];
   }
 
+  /** A session that cannot be opened after all leaves nothing behind. */
+  async #giveUp({ id, plugins }: ResidentSession, thrown: unknown): Promise<never> {
+    this.parts.plugins.unregisterSession(id);
+    await plugins.dispose();
+    throw thrown;
+  }
+
   reserve(id: string): (() => void) | undefined {
     if (this.#open.has(id) || this.#reserved.has(id)) return undefined;
     this.#reserved.add(id);
@@ -185,35 +205,29 @@ export class OpenSessions {
     this.#refuseClosed();
     const cause = scope === undefined ? undefined : serviceKey(scope, "session", undefined);
     const made = await createSession(from, request, cause);
-    if (made.kind === "known") return { sessionId: made.id };
-    const { session } = made;
-    session.firstTurnInput = request.firstTurnInput;
-    await this.track(session.id, async () => ({ session, inputs: 0, unannounced: [] }));
-    return { sessionId: session.id };
+    if (made.kind === "known") await this.openBelow(made.id, from);
+    else
+      await this.track(made.session.id, async () => ({ session: made.session, inputs: 0, unannounced: [] }));
+    const id = made.kind === "known" ? made.id : made.session.id;
+    const session = this.#resident.get(id);
+    session?.work.giveFirstTurnInput(request.firstTurnInput);
+    return { sessionId: id };
   }
 
   /** A session below another, opened if it is not open. */
   async openBelow(id: string, from: ResidentSession): Promise<ChildSession> {
     this.#refuseClosed();
     const wanted = sessionId(id);
-    const known = await this.#open.get(wanted);
-    if (known === undefined && !(await this.parts.store.exists(wanted))) throw unreachable(from, id);
-    const { entry, wasOpen } = await this.open(wanted, { isNew: false }, () => this.#openBound(wanted));
-    try {
-      return { session: reachable(from, id), queue: entry.queue };
-    } catch (thrown) {
-      if (!wasOpen) await this.#release(entry, "session_closed");
-      throw thrown;
-    }
+    if (!(await isBelow(from, wanted))) throw unreachable(from, id);
+    const { entry } = await this.open(wanted, { isNew: false }, () => this.#openBound(wanted));
+    return { session: entry.resident, queue: entry.queue };
   }
 
   takeFirstTurnInput(id: string, from: ResidentSession): MessageInput | undefined {
     const session = this.#resident.get(id);
     if (session === undefined) return undefined;
     reachable(from, id);
-    const input = session.firstTurnInput;
-    session.firstTurnInput = undefined;
-    return input;
+    return session.work.takeFirstTurnInput();
   }
 
   async #closeFor(id: string, from: ResidentSession): Promise<void> {
@@ -240,6 +254,7 @@ export class OpenSessions {
 
   async #letGo({ resident, queue }: Open, code: "session_closed" | "runtime_closed"): Promise<void> {
     await queue.close(code);
+    await resident.work.close();
     if (this.#resident.get(resident.id) !== resident) return;
     this.#open.delete(resident.id);
     this.#resident.delete(resident.id);

@@ -16,8 +16,10 @@ import { acceptInput, decodeTurnInput } from "./admit.ts";
 import { refreshIdle, refreshSession } from "./claim-session.ts";
 import { type Change, commitChange, hasMovedState, operationOf, stateChange } from "./commit.ts";
 import type { ResidentSession } from "./resident-session.ts";
+import { reach } from "./session-reach.ts";
 import { isMachineryFault } from "./turn-fault.ts";
 import type { TurnQueue } from "./turn-queue.ts";
+import { processReads, processServices } from "./work-host.ts";
 
 /** Whose operation it is: by default this session's; `null` is none. */
 export interface OperationOptions {
@@ -47,7 +49,7 @@ export async function queryPlugin(
   await refreshIdle(session);
   const { output } = await plugins.queryPlugin(name, args, {
     ...target(options),
-    services: { sessions: services },
+    services: { sessions: services, processes: processReads(session, (id) => reach(session, id)) },
   });
   return output;
 }
@@ -62,7 +64,7 @@ export function runCommand(
     await refreshSession(session);
     const ran = await session.plugins.runPluginCommand(name, args, {
       ...target(options),
-      services: commandServices(session),
+      services: commandServices(session, `${session.id}:plugin_command:${name}:${session.state.operations}`),
     });
     return settle(session, queue, { name, ...ran });
   });
@@ -78,7 +80,7 @@ export function runTask(
     await refreshSession(session);
     const scope = `${session.id}:plugin_task:${name}:${session.state.operations}`;
     const { signal = new AbortController().signal } = options;
-    const services: Omit<TaskContext, "sessionId"> = { ...commandServices(session), scope, signal };
+    const services: Omit<TaskContext, "sessionId"> = { ...commandServices(session, scope), scope, signal };
     const ran = await session.plugins.runPluginTask(name, args, { ...target(options), services });
     return settle(session, queue, { name, ...ran });
   });
@@ -101,9 +103,10 @@ export function invokeAction(
   });
 }
 
-function commandServices(session: ResidentSession): Omit<CommandContext, "sessionId"> {
+function commandServices(session: ResidentSession, invocation: string): Omit<CommandContext, "sessionId"> {
   const { services } = session;
-  return { sessions: services, sessionLifecycle: services, sessionGraph: services };
+  const processes = processServices(session, (id) => reach(session, id), invocation);
+  return { sessions: services, sessionLifecycle: services, sessionGraph: services, processes };
 }
 
 function target({ session }: OperationOptions): {

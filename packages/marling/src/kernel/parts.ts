@@ -13,6 +13,7 @@ import type { Approvals } from "./approvals.ts";
 import type { AttachmentPolicy } from "./attachments.ts";
 import type { ChildSession } from "./child-turns.ts";
 import type { ResidentSession } from "./resident-session.ts";
+import type { RuntimeWork } from "./runtime-work.ts";
 import type { LeaseTerms } from "./session-lease.ts";
 import type { StoreWatch } from "./store-watch.ts";
 import type { TurnRun } from "./turn-run.ts";
@@ -48,6 +49,8 @@ export interface KernelParts {
   readonly commitBytes: number;
   readonly probe: PhaseProbe | undefined;
   readonly sessions: SessionDirectory;
+  /** What goes on beside turns, in all sessions. */
+  readonly work: RuntimeWork;
 }
 
 /** The sessions that are open in this runtime. */
@@ -61,5 +64,7 @@ export interface SessionDirectory {
   openBelow(sessionId: string, from: ResidentSession): Promise<ChildSession>;
   /** What a session below was created with, once. */
   takeFirstTurnInput(sessionId: string, from: ResidentSession): MessageInput | undefined;
+  /** Asks the turns of an open session to end. */
+  cancelTurns(sessionId: string): Promise<void>;
   close(sessionId: string, from: ResidentSession): Promise<void>;
 }

@@ -9,7 +9,7 @@ import { runPhase } from "./directive.ts";
 import { recordsOf } from "./hook-messages.ts";
 import { reportIssues } from "./lifecycle.ts";
 import { modelOf } from "./model-binding.ts";
-import type { ResidentSession } from "./resident-session.ts";
+import { namedScope } from "./service-scope.ts";
 import { hostIn } from "./services.ts";
 import { emitPluginEvents, type TurnRun, viewOf } from "./turn-run.ts";
 
@@ -20,12 +20,13 @@ export interface PreparedTurn {
   readonly outcome: TurnOutcome | undefined;
 }
 
-/** The messages the model is shown, after the context transforms. Without transforms nothing is copied. */
-export async function transformContext(
-  session: ResidentSession,
-  input: Message,
-): Promise<SharedList<Message>> {
-  const base = session.state.graph.messages.append([input]);
+/**
+ * The messages the model is shown, after the context transforms. Without transforms nothing is copied. Transforms run
+ * again in every run of the turn; what they started in an earlier one they get again.
+ */
+export async function transformContext(turn: TurnRun): Promise<SharedList<Message>> {
+  const { session } = turn;
+  const base = session.state.graph.messages.append([turn.inputMessage]);
   if (!session.plugins.hasContextTransforms) {
     session.setContextOverlay({ providers: [], prompts: [], includeBaseTools: true });
     return base;
@@ -38,7 +39,7 @@ export async function transformContext(
         state: view,
         promptUsage: session.state.lastPromptUsage,
         maxContextTokens: modelOf(session).contextWindow,
-        host: session.host("history"),
+        host: hostIn(namedScope(turn, "0.context"), "history"),
       },
       { messages: view.messages, promptContributions: [], toolProviders: [], includeBaseTools: true },
       session.parts.probe,

@@ -1,5 +1,6 @@
 // Recovery: sessions with work that nobody goes on with are opened, and the work goes on.
 //   RC1  it begins with the runtime, and is looked for again after every change and now and then.
+//        A store that cannot be reached when it begins is tried again by every sweep.
 //   RC2  a session that cannot be opened is skipped and reported; its inputs stay accepted.
 
 import { MarlingError, messageOf } from "../base/errors.ts";
@@ -38,8 +39,8 @@ export class Recovery {
   async start(): Promise<void> {
     const { store, effects, watch } = this.#parts;
     if (effects.remembers !== true) return;
-    await store.changes();
     watch.sweep(() => void this.sweep().catch(() => undefined));
+    await store.changes();
     this.sweep().catch(() => undefined); // What fails is found by whoever uses the store next.
   }
 

@@ -13,7 +13,7 @@ import { traceIssues } from "./trace-issues.ts";
 export async function reloadSession(session: ResidentSession): Promise<void> {
   const { store } = session.parts;
   const { plugins } = session;
-  const stored = await store.load(session.id).catch((thrown: unknown) => {
+  const stored = await store.load(session.id, { isPartial: true }).catch((thrown: unknown) => {
     throw storeFault(thrown, session.id);
   });
   // Nobody has committed anything, or this session has it by now.

@@ -11,7 +11,7 @@ import { SerialQueue } from "../base/serial-queue.ts";
 import type { SharedList } from "../base/shared-list.ts";
 import type { FrameId, SessionId } from "../model/ids.ts";
 import { type Json, jsonEqual } from "../model/json.ts";
-import type { Message, MessageInput } from "../model/message.ts";
+import type { Message } from "../model/message.ts";
 import type { SessionPolicy } from "../model/policy.ts";
 import type { PromptContribution } from "../model/prompt.ts";
 import { addUsage, NO_USAGE, type TokenUsage } from "../model/usage.ts";
@@ -33,7 +33,9 @@ import type { KernelParts } from "./parts.ts";
 import { ProjectedHistory } from "./projected-history.ts";
 import { SessionLease } from "./session-lease.ts";
 import type { SessionState } from "./session-state.ts";
+import type { SessionWork } from "./session-work.ts";
 import { callSlotNow } from "./slot-call.ts";
+import type { Payer } from "./spending.ts";
 import type { TurnControl } from "./turn-control.ts";
 
 interface CatalogEntry {
@@ -89,8 +91,12 @@ export class ResidentSession {
   running: { readonly turnId: string; readonly control: TurnControl } | undefined;
   /** Turns of sessions below that plugins started here and have not awaited. */
   readonly startedTurns: Map<string, StartedChildTurn> = new Map();
-  /** What the session was created with, for its first turn. */
-  firstTurnInput: MessageInput | undefined;
+  /** What goes on beside its turns. */
+  readonly work: SessionWork;
+  /** Tokens that were used and are in no ledger yet; see spending.ts. */
+  inFlight = 0;
+  /** Who waits for the turn that runs, and pays for it. */
+  payer: Payer | undefined;
   /** Cells of code that run; the executor's state is not stored in the middle of one. */
   runningCells = 0;
   #state: SessionState;
@@ -111,6 +117,7 @@ export class ResidentSession {
       readonly plugins: PluginSession;
       readonly state: SessionState;
       services(session: ResidentSession): HostServices;
+      work(session: ResidentSession): SessionWork;
     },
   ) {
     this.parts = parts;
@@ -121,6 +128,7 @@ export class ResidentSession {
     this.#registry = init.plugins.toolRegistry;
     this.#services = init.services(this);
     this.lease = new SessionLease(this.id, parts.leases);
+    this.work = init.work(this);
     this.observation = new ObservationLog({
       sessionId: this.id,
       clock: parts.clock,

@@ -25,5 +25,6 @@ export function savedMarks(
   return {
     plugins: plugins.snapshotIsCurrent(stored.snapshot) ? plugins.snapshotRevisionFingerprint() : undefined,
     tools: stored.toolState?.generation === generation ? generation : undefined,
+    work: 0,
   };
 }

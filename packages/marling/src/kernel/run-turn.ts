@@ -5,7 +5,7 @@ import type { InputId, TurnId } from "../model/ids.ts";
 import type { JsonObject } from "../model/json.ts";
 import { type Message, toMessage } from "../model/message.ts";
 import type { TurnEvent, TurnReport } from "../model/turn.ts";
-import { commitTurn } from "./commit-turn.ts";
+import { type CommittedTurn, commitTurn, type TurnEnd } from "./commit-turn.ts";
 import { drive } from "./drive.ts";
 import type { PlannedEnvironment } from "./environment.ts";
 import { type FinalizedTurn, finalize } from "./finalize.ts";
@@ -16,8 +16,9 @@ import { createTurnContext } from "./turn-context.ts";
 import type { TurnControl } from "./turn-control.ts";
 import { validateExtension } from "./turn-extension.ts";
 import { faultIssue, faultOutcome, type TurnFault, toFault } from "./turn-fault.ts";
+import { TurnParked } from "./turn-parked.ts";
 import type { TurnProgress } from "./turn-progress.ts";
-import type { TurnLog, TurnRun } from "./turn-run.ts";
+import { nameOf, type TurnLog, type TurnRun } from "./turn-run.ts";
 
 /** An input that was accepted, and everything its turn needs. */
 export interface AcceptedTurn {
@@ -52,13 +53,31 @@ export async function runTurn(session: ResidentSession, accepted: AcceptedTurn):
   accepted.emit({ kind: "turn_started", turnId: accepted.turnId });
   let part = progress === undefined ? firstPart(accepted) : nextPart(accepted, progress);
   for (;;) {
-    const turn = startPart(session, { accepted, part, log });
-    const finalized = await runPhases(turn, accepted.refusal);
-    const committed = await commitTurn(turn, { finalized, accepted, switches: part.switches });
-    await publish(turn, { finalized, committed });
-    if (committed.kind === "ended") return { ...committed.report, issues: [...log.issues] };
     const { switches, joined } = part;
+    const committed = await runPart(startPart(session, { accepted, part, log }), { accepted, switches });
+    if (committed.kind === "ended") return { ...committed.report, issues: [...log.issues] };
     part = nextPart(accepted, { task: committed.task, switches: switches + 1, joined });
+  }
+}
+
+/** What a part comes to is written before it is left to sleep, and nothing of it stays in memory. */
+async function runPart(
+  turn: TurnRun,
+  { accepted, switches }: Omit<TurnEnd, "finalized">,
+): Promise<CommittedTurn> {
+  const { effects } = turn.session.parts;
+  try {
+    const finalized = await runPhases(turn, accepted.refusal);
+    const committed = await commitTurn(turn, { finalized, accepted, switches });
+    await publish(turn, { finalized, committed });
+    return committed;
+  } catch (thrown) {
+    if (!(thrown instanceof TurnParked)) throw thrown;
+    turn.control.refuseLost();
+    await effects.flush?.(nameOf(turn));
+    throw thrown;
+  } finally {
+    effects.forget?.(nameOf(turn));
   }
 }
 
@@ -108,7 +127,7 @@ async function runPhases(turn: TurnRun, refusal: TurnFault | undefined): Promise
   try {
     if (refusal !== undefined) throw refusal;
     await validateExtension(turn);
-    turn.shown = await transformContext(turn.session, turn.inputMessage);
+    turn.shown = await transformContext(turn);
     const prepared = await prepare(turn);
     const driven = await drive(turn, prepared);
     return await finalize(turn, driven);

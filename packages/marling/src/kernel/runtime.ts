@@ -69,7 +69,7 @@ export class Runtime implements AsyncDisposable {
   readonly #recovery: Recovery;
   #isClosed = false;
 
-  constructor(parts: Omit<KernelParts, "sessions">) {
+  constructor(parts: Omit<KernelParts, "sessions" | "work">) {
     this.#open = new OpenSessions(parts, (turn) => this.#recovery.note(turn));
     this.#parts = this.#open.parts;
     this.approvals = Object.freeze({
@@ -112,7 +112,7 @@ export class Runtime implements AsyncDisposable {
    */
   async recover(): Promise<RecoveryReport> {
     this.#refuseClosed();
-    await this.ready;
+    await this.ready.catch(() => undefined); // The sweep says what is wrong with the store, if it still is.
     await this.#recovery.sweep();
     await this.#open.quiet();
     return this.#recovery.report();
@@ -156,7 +156,7 @@ export class Runtime implements AsyncDisposable {
   async #authorityOf(id: SessionId): Promise<SessionAuthority> {
     const open = this.#open.find(id);
     if (open !== undefined) return open.frame.assignment.authority;
-    const stored = await this.#parts.store.load(id);
+    const stored = await this.#parts.store.load(id, { isPartial: true });
     if (stored === undefined)
       throw new MarlingError(
         "unknown_session",

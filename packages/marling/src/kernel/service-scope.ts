@@ -4,6 +4,11 @@
 
 import type { TurnRun } from "./turn-run.ts";
 
+/** A scope for code of a turn that is no effect of its own and runs again in every run. */
+export function namedScope(turn: TurnRun, name: string): TurnRun {
+  return { ...turn, scope: `${turn.scope}.${name}` };
+}
+
 const COUNTS = new WeakMap<TurnRun, Map<string, number>>();
 
 /** The name of one more call of a service inside an effect, unique in the session. */

@@ -1,6 +1,6 @@
 // What the kernel offers to plugins. A session reaches itself and its descendants, and nothing else.
 
-import { MarlingError } from "../base/errors.ts";
+import { isPromise } from "../base/deferred.ts";
 import type { DirectCompletionHost, TurnHost } from "../model/session-host.ts";
 import {
   type AppendNodesRequest,
@@ -13,48 +13,59 @@ import {
   type TraceHost,
 } from "../plugin/host-services.ts";
 import type { SessionCreateRequest } from "../plugin/session-create.ts";
+import type { AvailabilityTier } from "../tool/contract.ts";
+import type { ToolRegistry } from "../tool/registry.ts";
 import { appendNodes } from "./append-nodes.ts";
 import { ChildTurns } from "./child-turns.ts";
 import { completionText, directCompletion } from "./direct-completion.ts";
 import type { ResidentSession } from "./resident-session.ts";
+import { reach } from "./session-reach.ts";
 import { changeTools, commitTools, type ToolChange } from "./session-tools.ts";
 import type { TurnRun } from "./turn-run.ts";
+import { monitorServices, taskServices } from "./work-host.ts";
 
 /** The services of a session. Inside an effect of a turn they are part of it: see service-scope.ts. */
 export function hostServices(session: ResidentSession, scope?: TurnRun): HostServices {
-  const reach = (id: string): ResidentSession => reachable(session, id);
   const { sessions } = session.parts;
   return Object.freeze({
     snapshotCurrent: async () => session.readView(),
-    snapshotSession: async (id: string) => reach(id).readView(),
+    snapshotSession: async (id: string) => (await reach(session, id)).readView(),
     ...toolServices(session),
     createSession: (request: SessionCreateRequest) => sessions.create(request, session, scope),
     closeSession: (id: string) => sessions.close(id, session),
     takeFirstTurnInput: async (id: string) => sessions.takeFirstTurnInput(id, session),
     ...turnServices(session, scope),
-    appendSessionNodes: (id: string, request: AppendNodesRequest) => appendNodes(reach(id), request),
+    ...taskServices(session, (id) => reach(session, id)),
+    ...monitorServices((id) => reach(session, id)),
+    appendSessionNodes: async (id: string, request: AppendNodesRequest) =>
+      appendNodes(await reach(session, id), request),
     ...directServices(session, scope),
     ...traceServices(session),
   });
 }
 
 function toolServices(session: ResidentSession): ToolCatalogHost & ToolStateHost {
-  const reach = (id: string): ResidentSession => reachable(session, id);
   // What plugins do to their own session while it works is committed with that work.
   const tools = async (id: string, change: ToolChange): Promise<number> => {
-    const target = reach(id);
+    const target = await reach(session, id);
     const isAtWork = target === session && session.writer.length > 0;
     return isAtWork ? changeTools(target, change) : commitTools(target, change);
   };
   return {
-    toolCatalog: async (id) => reach(id).toolCatalog(),
-    toolState: async (id) => reach(id).plugins.toolRegistry.exportState(),
+    toolCatalog: async (id) => (await reach(session, id)).toolCatalog(),
+    toolState: async (id) => (await reach(session, id)).plugins.toolRegistry.exportState(),
     applyToolState: (id, state) => tools(id, (registry) => registry.applyState(state)),
-    setToolsAvailability: (id, names, tier) => tools(id, (registry) => registry.setAvailability(names, tier)),
+    setToolsAvailability: (id, names, tier) => tools(id, (registry) => setTier(registry, names, tier)),
     setToolAvailability: (id, name, tier) => tools(id, (registry) => registry.setAvailability([name], tier)),
     setToolMembership: (id, names, present) =>
       tools(id, (registry) => registry.setMembership(names, present)),
   };
+}
+
+/** Whoever sets the tiers of tools applies a state, also when it is that of no tools. */
+function setTier(registry: ToolRegistry, names: readonly string[], tier: AvailabilityTier | null): number {
+  const generation = registry.setAvailability(names, tier);
+  return names.length > 0 ? generation : registry.applyState(registry.exportState());
 }
 
 /** Turns of sessions below. While a hook waits for one, its time does not run. */
@@ -92,7 +103,9 @@ function traceServices(session: ResidentSession): TraceHost {
       const { trace, clock, owner } = parts;
       const turn = running === undefined ? {} : { turnId: running.turnId };
       try {
-        trace?.record({ name, owner, sessionId: id, at: clock.now(), context, payload, ...turn });
+        const record = { name, owner, sessionId: id, at: clock.now(), context, payload, ...turn };
+        const answer: unknown = trace?.record(record);
+        if (isPromise(answer)) answer.then(undefined, () => undefined); // Against its contract; its failure ends here too.
       } catch {
         // A trace sink that fails is nobody's problem but its own.
       }
@@ -103,23 +116,4 @@ function traceServices(session: ResidentSession): TraceHost {
 /** What a hook or a tool of a turn may ask for. */
 export function hostIn<Name extends HostViewName>(scope: TurnRun, name: Name): HostView<Name> {
   return hostView(hostServices(scope.session, scope), name);
-}
-
-/** A session that this one may reach: itself, or one that descends from it. */
-export function reachable(from: ResidentSession, id: string): ResidentSession {
-  if (id === from.id) return from;
-  const target = from.parts.sessions.find(id);
-  for (let at = target; at !== undefined; at = parentOf(at))
-    if (at.id === from.id) return target as ResidentSession;
-  throw unreachable(from, id);
-}
-
-export function unreachable(from: ResidentSession, id: string): MarlingError {
-  const message = `session ${from.id}: expected itself or a session below it, found ${id}`;
-  return new MarlingError("unknown_session", message, { details: { sessionId: id } });
-}
-
-function parentOf(session: ResidentSession): ResidentSession | undefined {
-  const { parentSessionId } = session.state;
-  return parentSessionId === undefined ? undefined : session.parts.sessions.find(parentSessionId);
 }

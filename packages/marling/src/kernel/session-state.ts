@@ -27,9 +27,10 @@ export interface SessionState {
 export interface SavedMarks {
   readonly plugins: bigint | undefined;
   readonly tools: number | undefined;
+  readonly work: number;
 }
 
-export const NOTHING_SAVED: SavedMarks = Object.freeze({ plugins: undefined, tools: undefined });
+export const NOTHING_SAVED: SavedMarks = Object.freeze({ plugins: undefined, tools: undefined, work: 0 });
 
 export function encodeHead(state: SessionState): SessionHead {
   const { graph } = state;
@@ -65,11 +66,19 @@ export function decodeState(
       `session ${sessionId}: expected head version 1, found ${head.version}`,
     );
   }
+  const decodeNodes = (list: readonly JsonObject[]): readonly SessionNode[] =>
+    isLive
+      ? (list as unknown as readonly SessionNode[])
+      : list.map((node, index) => decodeSessionNode(node, `nodes[${index}]`));
+  const decoded = decodeNodes(nodes);
+  const { earlier } = stored;
   const graph = loadGraph({
     sessionId,
-    nodes: isLive
-      ? (nodes as unknown as readonly SessionNode[])
-      : nodes.map((node, index) => decodeSessionNode(node, `nodes[${index}]`)),
+    nodes: decoded,
+    earlier:
+      earlier === undefined
+        ? undefined
+        : { length: decoded[0]?.generation ?? 0, load: () => decodeNodes(earlier()) },
     frames: isLive
       ? (head.frames as unknown as readonly Frame[])
       : head.frames.map((frame, index) => decodeFrame(frame, `frames[${index}]`)),

@@ -34,6 +34,7 @@ import { type SessionTools, sessionTools } from "./session-tools.ts";
 import { outputReader } from "./structured-output.ts";
 import { type Turn, TurnHandle } from "./turn-handle.ts";
 import type { OnParked, TurnQueue } from "./turn-queue.ts";
+import { type MonitorAdmin, monitorAdmin, type TaskAdmin, taskAdmin } from "./work-admin.ts";
 
 export interface TurnOptions {
   /** The turn's id; by default derived. Asking again with the same id and content is the same turn. */
@@ -71,6 +72,8 @@ export interface RunResult<T> {
 export class Session implements AsyncDisposable {
   readonly id: string;
   readonly tools: SessionTools;
+  readonly tasks: TaskAdmin;
+  readonly monitors: MonitorAdmin;
   readonly #resident: ResidentSession;
   readonly #queue: TurnQueue;
   readonly #close: () => Promise<void>;
@@ -84,6 +87,8 @@ export class Session implements AsyncDisposable {
     this.#queue = queue;
     this.#close = close;
     this.tools = sessionTools(resident);
+    this.tasks = taskAdmin(resident);
+    this.monitors = monitorAdmin(resident);
   }
 
   /** Accepts an input and runs a turn with it; a turn that runs already goes first. */

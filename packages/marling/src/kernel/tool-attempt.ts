@@ -31,6 +31,7 @@ import { awaitCompletion, completionName } from "./completion.ts";
 import type { DispatchCall } from "./dispatch.ts";
 import { nestedCalls } from "./nested-calls.ts";
 import type { ReadyCall } from "./prepare-call.ts";
+import { namedScope } from "./service-scope.ts";
 import { hostIn } from "./services.ts";
 import { performTimer } from "./timer.ts";
 import { issueOfThrown } from "./turn-fault.ts";
@@ -301,7 +302,8 @@ function toolContext(one: Attempt): ToolContext {
   const { session, turnId } = scope;
   const { call, manifest } = run.ready;
   const { callId, name, grant } = call;
-  const host = hostIn(scope, "tool");
+  const named = namedScope(scope, `${run.options.round}.orchestrate.${callId}.${number}`);
+  const host = hostIn(manifest.isOrchestrating === true ? named : scope, "tool");
   const context: ToolContext = {
     sessionId: session.id,
     turnId,

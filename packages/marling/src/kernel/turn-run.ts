@@ -16,6 +16,7 @@ import type { ToolState } from "../tool/contract.ts";
 import type { TurnRecord } from "../turn/effect.ts";
 import type { Environment, PlannedEnvironment } from "./environment.ts";
 import type { ResidentSession } from "./resident-session.ts";
+import { spend } from "./spending.ts";
 import type { TurnControl } from "./turn-control.ts";
 import { TurnFault } from "./turn-fault.ts";
 
@@ -138,6 +139,7 @@ export async function performEffect<T>(
     turn.control.apply();
     const { generation } = session.plugins.toolRegistry;
     const value = await act();
+    turn.control.refuseLost(); // What a run came to after its turn was lost does not count.
     return { value, left: { ...leftIn(scope, turn), ...movedState(turn, { scope, generation }) }, ...asked };
   };
   const request = { ...nameOf(turn), key: effect.key as EffectKey, kind: effect.kind };
@@ -155,6 +157,7 @@ export async function performEffect<T>(
     refuseOther(effect, recorded.asked);
     effect.replayed?.(recorded.value);
     takeOver(session, recorded.left);
+    spend(session, recorded.left.spent ?? []);
   }
   leave(turn, recorded.left);
   return recorded.value;

@@ -10,6 +10,7 @@ import { countRecovery } from "./count-recovery.ts";
 import type { PlannedEnvironment } from "./environment.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { type AcceptedTurn, runTurn } from "./run-turn.ts";
+import { beginSpending } from "./spending.ts";
 import { TurnParked } from "./turn-parked.ts";
 import { decodeProgress } from "./turn-progress.ts";
 import type { QueuedTurn } from "./turn-queue.ts";
@@ -79,6 +80,7 @@ export async function runUntilAsleep(
   const { parts, lease } = session;
   const { row, control } = turn;
   control.begin();
+  beginSpending(session);
   if (row.cancel !== undefined) control.request(row.cancel.reason);
   if (turn.hasRun) turn.shown.beginAgain();
   turn.hasRun = true;
@@ -97,7 +99,6 @@ export async function runUntilAsleep(
     unlisten?.();
     lease.onLost = undefined;
     session.running = undefined;
-    parts.effects.forget?.({ sessionId: session.id, turnId: row.turnId });
   }
 }
 
@@ -140,7 +141,6 @@ async function park(session: ResidentSession, turn: QueuedTurn, { waits, due }: 
   const { turnId } = turn.row;
   const names = waits.map(({ name }) => name);
   turn.control.refuseLost();
-  await parts.effects.flush?.({ sessionId: session.id, turnId, lease: lease.generation });
   const status = await parts.store.park({ ...lease.held, turnId, names, due: due ?? null });
   if (status === "ready") return void (await lookAgain(session, turn));
   lease.drop();

@@ -10,6 +10,7 @@ import type { AppendNode } from "../session/node.ts";
 import type { SessionReadView } from "../session/view.ts";
 import type { AvailabilityTier, ToolManifest, ToolState } from "../tool/contract.ts";
 import type { SessionCreated, SessionCreateRequest } from "./session-create.ts";
+import type { MonitorHost, TaskHost } from "./work-host.ts";
 
 export interface SessionSnapshotHost {
   snapshotCurrent(): Promise<SessionReadView>;
@@ -68,13 +69,15 @@ export interface HostServices
     ToolStateHost,
     SessionLifecycleHost,
     TurnHost,
+    TaskHost,
+    MonitorHost,
     SessionGraphHost,
     DirectCompletionHost,
     TraceHost {}
 
 /** The views, one row each: who may do what. */
 export interface HostViews {
-  readonly prompt: SessionSnapshotHost & ToolCatalogHost & DirectCompletionHost;
+  readonly prompt: SessionSnapshotHost & ToolCatalogHost & TaskHost & DirectCompletionHost;
   readonly turn: SessionSnapshotHost & ToolStateHost & SessionLifecycleHost & TraceHost;
   readonly tool: HostServices;
   readonly turnResult: SessionLifecycleHost & TraceHost;
@@ -82,10 +85,11 @@ export interface HostViews {
   readonly history: SessionSnapshotHost &
     SessionLifecycleHost &
     TurnHost &
+    TaskHost &
     SessionGraphHost &
     DirectCompletionHost;
   readonly action: HostServices;
-  readonly configChanged: Readonly<Record<never, never>>;
+  readonly configChanged: TaskHost;
   readonly runtime: HostServices;
 }
 
@@ -95,6 +99,7 @@ export interface ServiceViews {
   readonly state: SessionSnapshotHost & ToolCatalogHost & ToolStateHost;
   readonly lifecycle: SessionLifecycleHost;
   readonly graph: SessionGraphHost & TraceHost;
+  readonly direct: DirectCompletionHost;
 }
 
 export type HostViewName = keyof HostViews;
@@ -130,6 +135,29 @@ const TOOL_STATE: Methods<ToolStateHost> = [
 ];
 const LIFECYCLE: Methods<SessionLifecycleHost> = ["createSession", "closeSession", "takeFirstTurnInput"];
 const TURNS: Methods<TurnHost> = ["startTurnStream", "awaitTurn", "cancelTurn", "startTurn"];
+const TASKS: Methods<TaskHost> = [
+  "injectTurnInput",
+  "spawnHiddenTask",
+  "awaitHiddenTasks",
+  "spawnManagedTask",
+  "cancelManagedTask",
+  "registerBackgroundTask",
+  "unregisterBackgroundTask",
+  "completeBackgroundTask",
+  "transitionBackgroundTaskLiveState",
+  "listBackgroundTasks",
+  "cancelBackgroundTask",
+  "cancelAllBackgroundTasks",
+  "validateAsyncHandlesVisible",
+  "transferAsyncHandles",
+  "cancelUnreferencedAsyncHandles",
+];
+const MONITORS: Methods<MonitorHost> = [
+  "monitorSnapshot",
+  "takeMonitorUpdates",
+  "startMonitor",
+  "stopMonitor",
+];
 const DIRECT: Methods<DirectCompletionHost> = ["directCompletion", "directLlmCompletion"];
 const GRAPH: Methods<SessionGraphHost> = ["appendSessionNodes"];
 const TRACE: Methods<TraceHost> = ["emitTrace"];
@@ -139,6 +167,8 @@ const ALL: Methods<HostServices> = [
   ...TOOL_STATE,
   ...LIFECYCLE,
   ...TURNS,
+  ...TASKS,
+  ...MONITORS,
   ...GRAPH,
   ...DIRECT,
   ...TRACE,
@@ -146,14 +176,14 @@ const ALL: Methods<HostServices> = [
 
 /** The methods of each view. */
 export const HOST_VIEWS: { readonly [Name in HostViewName]: Methods<HostViews[Name]> } = Object.freeze({
-  prompt: [...SNAPSHOT, ...CATALOG, ...DIRECT],
+  prompt: [...SNAPSHOT, ...CATALOG, ...TASKS, ...DIRECT],
   turn: [...SNAPSHOT, ...TOOL_STATE, ...LIFECYCLE, ...TRACE],
   tool: ALL,
   turnResult: [...LIFECYCLE, ...TRACE],
   checkpoint: [...LIFECYCLE, ...TRACE],
-  history: [...SNAPSHOT, ...LIFECYCLE, ...TURNS, ...GRAPH, ...DIRECT],
+  history: [...SNAPSHOT, ...LIFECYCLE, ...TURNS, ...TASKS, ...GRAPH, ...DIRECT],
   action: ALL,
-  configChanged: [],
+  configChanged: TASKS,
   runtime: ALL,
 });
 
@@ -164,6 +194,7 @@ export const SERVICE_VIEWS: { readonly [Name in ServiceViewName]: Methods<Servic
     state: [...SNAPSHOT, ...CATALOG, ...TOOL_STATE],
     lifecycle: LIFECYCLE,
     graph: [...GRAPH, ...TRACE],
+    direct: DIRECT,
   });
 
 /** Cuts a view out of the services: an object with its methods and nothing else. */
@@ -187,8 +218,18 @@ export function unavailableHost(): HostServices {
   return hostView({}, "runtime");
 }
 
-/** Services without which everything still works: they do nothing where a host does not offer them. */
-const NEUTRAL: ReadonlySet<keyof HostServices> = new Set(["takeFirstTurnInput", "emitTrace"] as const);
+/** What a host that does not offer a service answers, where everything still works without it. */
+const NEUTRAL: { readonly [M in keyof HostServices]?: unknown } = {
+  takeFirstTurnInput: undefined,
+  emitTrace: undefined,
+  awaitHiddenTasks: undefined,
+  unregisterBackgroundTask: undefined,
+  completeBackgroundTask: undefined,
+  transitionBackgroundTaskLiveState: undefined,
+  validateAsyncHandlesVisible: undefined,
+  transferAsyncHandles: undefined,
+  cancelUnreferencedAsyncHandles: [],
+};
 
 type Method = (...args: readonly unknown[]) => Promise<unknown>;
 
@@ -200,7 +241,7 @@ function cut(services: Partial<HostServices>, methods: readonly (keyof HostServi
 function methodOf(services: Partial<HostServices>, method: keyof HostServices): Method {
   const given = services[method] as Method | undefined;
   if (given !== undefined) return given.bind(services);
-  if (NEUTRAL.has(method)) return async () => undefined;
+  if (Object.hasOwn(NEUTRAL, method)) return async () => NEUTRAL[method];
   return async () => {
     throw new MarlingError(
       "host_service_unavailable",

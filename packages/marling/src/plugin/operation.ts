@@ -11,6 +11,7 @@ import type {
   SessionReadService,
   SessionStateService,
 } from "./host-services.ts";
+import type { ProcessReadService, ProcessService } from "./work-host.ts";
 
 type Awaitable<T> = T | Promise<T>;
 
@@ -31,6 +32,8 @@ export interface OperationDef {
 export interface QueryContext {
   readonly sessionId: string | undefined;
   readonly sessions: SessionReadService;
+  /** The tasks of sessions. */
+  readonly processes: ProcessReadService;
 }
 
 export interface CommandContext {
@@ -38,6 +41,7 @@ export interface CommandContext {
   readonly sessions: SessionStateService;
   readonly sessionLifecycle: SessionLifecycleService;
   readonly sessionGraph: SessionGraphService;
+  readonly processes: ProcessService;
 }
 
 export interface TaskContext extends CommandContext {

@@ -10,6 +10,7 @@ import { compileSchema } from "../tool/schema.ts";
 import { type HostServices, hostView, serviceView } from "./host-services.ts";
 import { decodeActionOutput, type OperationTarget, runAction, runOperation } from "./invoke-operation.ts";
 import type { CommandContext, SettledOutcome } from "./operation.ts";
+import { type ProcessReadService, type ProcessService, processReadView, processView } from "./work-host.ts";
 
 interface CallOptions {
   /** Whose operation it is: by default this session's; `null` is none. The id is not checked. */
@@ -19,7 +20,10 @@ interface CallOptions {
 
 /** Services may be given in part; what is missing rejects with `host_service_unavailable`. */
 export interface QueryOptions extends CallOptions {
-  readonly services?: { readonly sessions?: Partial<HostServices> };
+  readonly services?: {
+    readonly sessions?: Partial<HostServices>;
+    readonly processes?: Partial<ProcessReadService>;
+  };
   /** What declared state shows: values of the running turn, or of the last commit. */
   readonly sees?: "working" | "committed";
 }
@@ -29,6 +33,7 @@ export interface CommandOptions extends CallOptions {
     readonly sessions?: Partial<HostServices>;
     readonly sessionLifecycle?: Partial<HostServices>;
     readonly sessionGraph?: Partial<HostServices>;
+    readonly processes?: Partial<ProcessService>;
   };
 }
 
@@ -61,6 +66,7 @@ export class PluginOperationCalls {
     options: QueryOptions = {},
   ): Promise<{ readonly pluginId: string; readonly output: Json }> {
     const sessions = serviceView(options.services?.sessions ?? {}, "read");
+    const processes = processReadView(options.services?.processes ?? {});
     // Without a host there are no commits, so what hooks left is all there is to see.
     const sees = options.sees ?? (this.#target.isBound() ? "committed" : "working");
     const call = {
@@ -69,7 +75,7 @@ export class PluginOperationCalls {
       args,
       ...who(options),
       sees,
-      context: (sessionId: string | undefined) => ({ sessionId, sessions }),
+      context: (sessionId: string | undefined) => ({ sessionId, sessions, processes }),
     } as const;
     const { pluginId, outcome } = await runOperation(this.#target, call);
     return { pluginId, output: outcome.output };
@@ -159,6 +165,7 @@ function commandServices(given: CommandOptions["services"]): Omit<CommandContext
     sessions: serviceView(given?.sessions ?? {}, "state"),
     sessionLifecycle: serviceView(given?.sessionLifecycle ?? {}, "lifecycle"),
     sessionGraph: serviceView(given?.sessionGraph ?? {}, "graph"),
+    processes: processView(given?.processes ?? {}),
   };
 }
 

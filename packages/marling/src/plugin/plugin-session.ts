@@ -9,6 +9,8 @@ import type { TurnIssue } from "../model/turn.ts";
 import type { SessionAuthority, SubagentContext, ToolAccess } from "../session/frame.ts";
 import { resolveToolCatalog, type ToolCatalog } from "../tool/catalog.ts";
 import type { ToolRegistry } from "../tool/registry.ts";
+import type { MonitorDeclaration } from "../work/monitor.ts";
+import type { TaskRun } from "../work/task.ts";
 import type { StateDelta } from "./durable.ts";
 import type { PluginExtensions } from "./extensions.ts";
 import { type AuthorityRequest, forkSession, narrowAuthority } from "./fork.ts";
@@ -106,6 +108,18 @@ export class PluginSession extends SessionHooks {
 
   get triggers(): TriggerCatalog {
     return this.#init.registration.triggers;
+  }
+
+  /** Monitors that plugins declare, by plugin. */
+  get monitors(): readonly { readonly pluginId: string; readonly monitors: readonly MonitorDeclaration[] }[] {
+    return this.#init.instances.flatMap(({ id, parts }) =>
+      parts.monitors === undefined ? [] : [{ pluginId: id, monitors: parts.monitors }],
+    );
+  }
+
+  /** What runs the durable tasks of a plugin, by label. */
+  background(pluginId: string): { readonly [label: string]: TaskRun } | undefined {
+    return this.#init.instances.find(({ id }) => id === pluginId)?.parts.background;
   }
 
   /** The session's tools before any overlay: its registry. */

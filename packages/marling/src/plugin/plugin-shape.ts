@@ -59,6 +59,8 @@ function withPriority(method: string): Check {
 const SHAPE: { readonly [M in keyof PluginParts]-?: Shape } = {
   tools,
   triggers: anArray,
+  monitors: anArray,
+  background: anObject,
   prompt: handlers,
   toolCatalog: handlers,
   turn: { before: handlers, after: handlers, checkpoint: handlers },

@@ -5,6 +5,8 @@ import type { ModelToolReturn } from "../model/tool-call.ts";
 import type { SubagentContext, ToolAccess } from "../session/frame.ts";
 import type { InferSchema, Schema, ToolProvider } from "../tool/contract.ts";
 import type { ToolDefinition } from "../tool/define-tool.ts";
+import type { MonitorDeclaration } from "../work/monitor.ts";
+import type { TaskRun } from "../work/task.ts";
 import type { DurableOptions, DurableState } from "./durable.ts";
 import type { PluginExtension, PluginExtensions } from "./extensions.ts";
 import type {
@@ -46,6 +48,9 @@ export interface ReadyContext {
 export interface PluginParts {
   readonly tools?: ToolProvider | readonly (ToolDefinition | ToolProvider)[];
   readonly triggers?: readonly TriggerDeclaration[];
+  readonly monitors?: readonly MonitorDeclaration[];
+  /** What runs the plugin's durable tasks, by label: when they are started, and again after a restart. */
+  readonly background?: { readonly [label: string]: TaskRun };
   readonly prompt?: Handlers<"prompt.contribute">;
   readonly toolCatalog?: Handlers<"tool_catalog.contribute">;
   readonly turn?: {

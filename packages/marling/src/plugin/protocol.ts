@@ -3,6 +3,7 @@
 import type { ModelRequest } from "../llm/contract.ts";
 import type { Json } from "../model/json.ts";
 import type { PromptContribution } from "../model/prompt.ts";
+import type { DirectCompletionHost } from "../model/session-host.ts";
 import type { CompletedCall } from "../model/tool-call.ts";
 import type { TurnEvent } from "../model/turn.ts";
 import type { TokenUsage } from "../model/usage.ts";
@@ -17,6 +18,7 @@ import type { TurnContext } from "./hook-context.ts";
 import type { SessionGraphService, SessionLifecycleService, SessionStateService } from "./host-services.ts";
 import type { PluginOptions } from "./plugin-options.ts";
 import type { TriggerCatalog } from "./trigger.ts";
+import type { ProcessService } from "./work-host.ts";
 
 type Awaitable<T> = T | Promise<T>;
 
@@ -28,6 +30,8 @@ export interface ProtocolBeforeLlmCallContext {
   readonly sessionId: string;
   readonly sessions: SessionStateService;
   readonly sessionGraph: SessionGraphService;
+  readonly directCompletions: DirectCompletionHost;
+  readonly processes: ProcessService;
   readonly state: SessionReadView;
   readonly latestPromptUsage: TokenUsage | undefined;
 }
@@ -115,7 +119,9 @@ export interface CodeExecutionContext {
   readonly chronologicalProjection: readonly Json[];
   readonly environment: Json;
   readonly protocolExtension: unknown;
-  readonly parentInvocation: undefined;
+  /** What its processes are children of. */
+  readonly parentInvocation: string;
+  readonly processes: ProcessService;
   readonly triggers: TriggerCatalog;
   readonly signal: AbortSignal;
   cancel(reason: string): void;

@@ -7,7 +7,7 @@
 // The rest of the rules is in SPEC.md.
 
 import { MarlingError } from "../base/errors.ts";
-import { SharedList } from "../base/shared-list.ts";
+import { type EarlierItems, SharedList } from "../base/shared-list.ts";
 import {
   appendedNodeId,
   type FrameId,
@@ -60,6 +60,8 @@ export interface GraphParts {
   readonly sessionId: SessionId;
   /** The active path, oldest first. */
   readonly nodes: readonly SessionNode[];
+  /** What is before those, for when somebody reads it. The current frame was opened behind it. */
+  readonly earlier?: EarlierItems<SessionNode> | undefined;
   readonly frames: readonly Frame[];
   readonly currentFrameId: FrameId;
 }
@@ -194,17 +196,42 @@ export function forkGraph(
   return checked({ sessionId, path, messages, frames, currentFrameId: node.frameId, leaf: at });
 }
 
-/** A graph from what was stored of it. Anything that does not fit together is corruption, and nothing is healed. */
+/**
+ * A graph from what was stored of it. Anything that does not fit together is corruption, and nothing is healed. Nodes that
+ * are there only when somebody reads them are checked then.
+ */
 export function loadGraph(parts: GraphParts): SessionGraph {
-  const { sessionId, nodes, frames, currentFrameId } = parts;
-  const path = SharedList.of(nodes, nodeKey);
+  const { sessionId, nodes, frames, currentFrameId, earlier } = parts;
   const known = new Set(frames.map((frame) => frame.id));
+  const ids = new Set<string>();
+  const check = (list: readonly SessionNode[], before: NodesBefore): void => {
+    for (const [index, node] of list.entries()) {
+      const place = { sessionId, known, generation: before.length + index };
+      checkNode(node, { ...place, parent: list[index - 1]?.id ?? before.last, ids });
+    }
+  };
   if (!known.has(currentFrameId)) throw missingFrame(sessionId, currentFrameId);
-  for (const [generation, node] of nodes.entries()) checkNode(node, { sessionId, path, known, generation });
-  const leaf = nodes.at(-1);
-  if (leaf === undefined) throw corrupt(sessionId, "at least the node that opened it, found none");
-  const messages = messagesIn(path, currentFrameId);
-  return checked({ sessionId, path, messages, frames, currentFrameId, leaf: leaf.id });
+  const [first] = nodes;
+  if (first === undefined) throw corrupt(sessionId, "at least the node that opened it, found none");
+  check(nodes, { length: earlier?.length ?? 0, last: earlier === undefined ? undefined : first.parentId });
+  const load = (): readonly SessionNode[] => {
+    const loaded = earlier?.load() ?? [];
+    check(loaded, { length: 0, last: undefined });
+    if (loaded.length === earlier?.length && loaded.at(-1)?.id === first.parentId) return loaded;
+    throw corrupt(sessionId, `${earlier?.length} nodes before ${first.id}, the last of them its parent`);
+  };
+  const path =
+    earlier === undefined
+      ? SharedList.of(nodes, nodeKey)
+      : SharedList.behind({ length: earlier.length, load }, nodes, nodeKey);
+  const messages = messagesIn(path, currentFrameId, earlier?.length);
+  const leaf = (nodes.at(-1) as SessionNode).id;
+  return checked({ sessionId, path, messages, frames, currentFrameId, leaf }, earlier?.length);
+}
+
+interface NodesBefore {
+  readonly length: number;
+  readonly last: NodeId | undefined;
 }
 
 function nodeKey(node: SessionNode): string {
@@ -250,7 +277,7 @@ function extend(
   for (const body of bodies) {
     if (body.kind === "message" && isTransient(body.message)) continue;
     const id = appendedNodeId(operation.sessionId, operation.operation, operation.ordinal + nodes.length);
-    if (graph.path.positionOf(id) !== undefined)
+    if (graph.path.loadedPositionOf(id) !== undefined)
       throw corrupt(graph.sessionId, `a node id that is new, found ${id} on the path`);
     const parentId = nodes.at(-1)?.id ?? graph.path.at(-1)?.id;
     const generation = graph.path.length + nodes.length;
@@ -280,10 +307,10 @@ function show(shown: SharedList<Message>, nodes: Iterable<SessionNode>): SharedL
   return shown.append([...added.values()]);
 }
 
-/** What is shown of the frame that a path ends in. */
-function messagesIn(path: SharedList<SessionNode>, frame: FrameId): SharedList<Message> {
+/** What is shown of the frame that a path ends in, which was opened behind `from` nodes. */
+function messagesIn(path: SharedList<SessionNode>, frame: FrameId, from = 0): SharedList<Message> {
   let start = path.length;
-  while (start > 0 && path.at(start - 1)?.frameId === frame) start -= 1;
+  while (start > from && path.at(start - 1)?.frameId === frame) start -= 1;
   return show(SharedList.of<Message>([], messageKey), path.tail(path.length - start));
 }
 
@@ -297,20 +324,27 @@ function framesAt(graph: SessionGraph, generation: number): readonly Frame[] {
   });
 }
 
+/** As `openedAt`; 0 for a frame that was opened among the first `unloaded` nodes, which are not read for it. */
+function openedIn(path: SharedList<SessionNode>, frame: Frame, unloaded: number): number {
+  if (unloaded === 0 || frame.openedBy === undefined) return openedAt(path, frame);
+  return path.loadedPositionOf(frame.openedBy) ?? 0;
+}
+
 function openedAt(path: SharedList<SessionNode>, frame: Frame): number {
   return frame.openedBy === undefined ? -1 : (path.positionOf(frame.openedBy) ?? -1);
 }
 
 interface PathPlace {
   readonly sessionId: SessionId;
-  readonly path: SharedList<SessionNode>;
   readonly known: ReadonlySet<FrameId>;
   readonly generation: number;
+  readonly parent: NodeId | undefined;
+  /** The ids of the nodes that were checked already. */
+  readonly ids: Set<string>;
 }
 
 function checkNode(node: SessionNode, place: PathPlace): void {
-  const { sessionId, path, known, generation } = place;
-  const parent = generation === 0 ? undefined : path.at(generation - 1)?.id;
+  const { sessionId, known, generation, parent, ids } = place;
   if (node.parentId !== parent) {
     const message = `session ${sessionId}: node ${node.id}: expected its parent ${node.parentId ?? "(none)"} before it, found ${parent ?? "nothing"}`;
     throw new MarlingError("missing_parent_node", message, { details: { sessionId, nodeId: node.id } });
@@ -318,16 +352,21 @@ function checkNode(node: SessionNode, place: PathPlace): void {
   if (node.generation !== generation) {
     throw corrupt(sessionId, `generation ${generation} at node ${node.id}, found ${node.generation}`);
   }
-  if (path.positionOf(node.id) !== generation)
-    throw corrupt(sessionId, `each node once, found ${node.id} twice`);
+  if (ids.has(node.id)) throw corrupt(sessionId, `each node once, found ${node.id} twice`);
+  ids.add(node.id);
   if (!known.has(node.frameId)) throw missingFrame(sessionId, node.frameId);
 }
 
-/** G5: puts the frames in their order and refuses a graph whose frames contradict its path. */
-function checked(graph: SessionGraph): SessionGraph {
+/**
+ * G5: puts the frames in their order and refuses a graph whose frames contradict its path. Of frames that were opened among
+ * nodes that are not loaded, the order they were stored in is kept.
+ */
+function checked(graph: SessionGraph, unloaded = 0): SessionGraph {
   const { sessionId, path, currentFrameId } = graph;
-  const frames = [...graph.frames].sort((a, b) => openedAt(path, a) - openedAt(path, b));
-  const stray = frames.find((frame) => openedAt(path, frame) === -1);
+  const opened = new Map(graph.frames.map((frame) => [frame, openedIn(path, frame, unloaded)]));
+  const at = (frame: Frame): number => opened.get(frame) ?? -1;
+  const frames = [...graph.frames].sort((a, b) => at(a) - at(b));
+  const stray = frames.find((frame) => at(frame) === -1);
   if (stray !== undefined)
     throw corrupt(sessionId, `the node that opened frame ${stray.id} on its path, found none`);
   const active = frames.filter((frame) => frame.status === "active").map((frame) => frame.id);

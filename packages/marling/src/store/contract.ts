@@ -38,19 +38,28 @@ export interface SessionComponents {
   readonly tools?: JsonObject;
   /** Code execution state by frame, as base64. */
   readonly execution?: JsonObject;
+  /** What goes on beside turns. */
+  readonly work?: JsonObject;
 }
 
 export interface StoredSession {
   readonly sessionId: SessionId;
   readonly revision: number;
   readonly head: SessionHead;
-  /** The active path, oldest first. */
+  /** The active path, oldest first; of a session that was loaded in part, what is behind `earlier`. */
   readonly nodes: readonly JsonObject[];
+  /** The nodes before those; there when some were left out. Reads them when it is called, until the store is closed. */
+  earlier?(): readonly JsonObject[];
   readonly components: SessionComponents;
   /** Inputs admitted so far; the sequence of the newest. */
   readonly inputs: number;
   /** Commits that were to be announced and have not been, oldest first. */
   readonly unannounced: readonly Announcement[];
+}
+
+export interface LoadOptions {
+  /** Whether nodes that were committed before the current frame was opened may be left out until they are asked for. */
+  readonly isPartial?: boolean;
 }
 
 /** A commit that listeners are told of after it happened. */
@@ -294,7 +303,7 @@ export interface Store {
   /** There when what happened inside a turn can outlive the process. */
   readonly journal?: JournalStore;
   readonly waits: WaitStore;
-  load(sessionId: SessionId): Promise<StoredSession | undefined>;
+  load(sessionId: SessionId, options?: LoadOptions): Promise<StoredSession | undefined>;
   /** The revision of the newest commit; 0 when there is none. */
   revision(sessionId: SessionId): Promise<number>;
   commit(commit: SessionCommit): Promise<CommitResult>;

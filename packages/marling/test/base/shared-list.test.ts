@@ -145,3 +145,15 @@ function positionIn(items: readonly string[], key: string): number | undefined {
   const position = items.indexOf(key);
   return position === -1 ? undefined : position;
 }
+
+test("[L2] versions say how much of their beginning they share, and count nothing that is the same by chance", () => {
+  const base = SharedList.of(["a", "b"]);
+  const left = base.append(["c"]);
+  const right = base.append(["c", "d"]);
+  expect(left.sharedLength(right)).toBe(2);
+  expect(right.sharedLength(left)).toBe(2);
+  expect(left.append(["e"]).sharedLength(left)).toBe(3);
+  expect(left.take(1).sharedLength(right)).toBe(1);
+  expect(right.append(["e"]).sharedLength(right.append(["f"]))).toBe(4);
+  expect(base.sharedLength(SharedList.of(["a", "b"]))).toBe(0);
+});

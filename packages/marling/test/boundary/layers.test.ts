@@ -43,7 +43,17 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   tool: ["model", "base"],
   trace: ["model", "base"],
 
-  plugin: ["model", "session", "prompt", "turn", "tool", "base", ...CONTRACTS],
+  plugin: [
+    "model",
+    "session",
+    "prompt",
+    "turn",
+    "tool",
+    "base",
+    "work/task.ts",
+    "work/monitor.ts",
+    ...CONTRACTS,
+  ],
   kernel: KERNEL,
   "kernel/create-runtime.ts": [...KERNEL, ...SEAMS],
   "kernel/runtime-options.ts": [...KERNEL, "llm"],

@@ -12,12 +12,12 @@ function recordingEffects(): EffectHost & { readonly performed: string[] } {
   const performed: string[] = [];
   return {
     performed,
-    run: async (request, perform) => {
+    run: async (request, perform, options) => {
       const name = `${request.turnId} ${request.key}`;
       const recorded = known.get(name);
       if (recorded !== undefined) return JSON.parse(recorded);
       performed.push(name);
-      const outcome = await perform();
+      const outcome = await perform(options?.plan);
       known.set(name, JSON.stringify(outcome));
       return outcome;
     },

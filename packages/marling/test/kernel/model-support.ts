@@ -24,10 +24,14 @@ import {
 import { say, scriptedModel } from "marling/testing";
 import { onTestFinished } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
+import { Approvals } from "../../src/kernel/approvals.ts";
+import { LeaseKeeper } from "../../src/kernel/lease-keeper.ts";
 import { openSession } from "../../src/kernel/open-session.ts";
+import { OpenSessions } from "../../src/kernel/open-sessions.ts";
 import type { KernelParts } from "../../src/kernel/parts.ts";
 import type { ResidentSession } from "../../src/kernel/resident-session.ts";
 import { bindModels } from "../../src/kernel/runtime-options.ts";
+import { StoreWatch } from "../../src/kernel/store-watch.ts";
 import { type QueuedTurn, TurnQueue } from "../../src/kernel/turn-queue.ts";
 import { Waits } from "../../src/kernel/waits.ts";
 import { sessionId } from "../../src/model/ids.ts";
@@ -133,25 +137,27 @@ export async function resident(options: ResidentOptions = {}): Promise<Resident>
     model = scriptedModel(() => say("Done.")),
   } = options;
   const traces: TraceRecord[] = [];
-  const unreachable = (): never => {
-    throw new Error("expected no other session to be asked for");
-  };
-  const parts: KernelParts = {
+  const watch = new StoreWatch(store, systemClock);
+  const given: Omit<KernelParts, "sessions" | "work"> = {
     store,
     effects: inlineEffects(),
     clock: systemClock,
     trace: { record: (record) => void traces.push(record) },
     models: bindModels({ model }),
     plugins: createPluginHost(plugins),
-    waits: new Waits(),
+    waits: new Waits(store, watch),
+    approvals: new Approvals(store, watch, systemClock),
+    watch,
+    leases: new LeaseKeeper({ store, clock: systemClock, owner: "test", ttlMs: 30_000 }),
+    commitBytes: 1_000_000,
     owner: "test",
     instructions,
     turnBudget: 50,
     toolConcurrency: 16,
     attachmentPolicy: undefined,
     probe: undefined,
-    sessions: { find: () => undefined, reserve: () => undefined, create: unreachable, close: unreachable },
   };
+  const { parts } = new OpenSessions(given, () => undefined);
   const opened = await openSession(parts, sessionId("s"), {
     policy: {},
     pluginOptions: undefined,
@@ -166,7 +172,7 @@ export async function resident(options: ResidentOptions = {}): Promise<Resident>
     submit: async (input) => (await queue.submit(input, {})).turn,
     run: async (input) => (await queue.submit(input, {})).turn.done.promise,
     reopen: async () => {
-      await queue.close();
+      await queue.close("session_closed");
       await session.plugins.dispose();
       return resident({ ...options, store, model });
     },

@@ -207,14 +207,14 @@ export function journalHost(
 ): EffectHost {
   const asked = new Set<string>();
   return {
-    run: async (request, perform) => {
+    run: async (request, perform, options) => {
       const key = `${request.sessionId}|${request.turnId}|${request.key}`;
       if (asked.has(key)) twice.push(key);
       asked.add(key);
       const known = records.get(key);
       if (known !== undefined) return JSON.parse(known);
       onMiss(key);
-      const outcome = await perform();
+      const outcome = await perform(options?.plan);
       records.set(key, JSON.stringify(outcome));
       return outcome;
     },

@@ -22,20 +22,49 @@ const toolState = [
 ];
 const lifecycle = ["createSession", "closeSession", "takeFirstTurnInput"];
 const turns = ["startTurnStream", "awaitTurn", "cancelTurn", "startTurn"];
+const tasks = [
+  "injectTurnInput",
+  "spawnHiddenTask",
+  "awaitHiddenTasks",
+  "spawnManagedTask",
+  "cancelManagedTask",
+  "registerBackgroundTask",
+  "unregisterBackgroundTask",
+  "completeBackgroundTask",
+  "transitionBackgroundTaskLiveState",
+  "listBackgroundTasks",
+  "cancelBackgroundTask",
+  "cancelAllBackgroundTasks",
+  "validateAsyncHandlesVisible",
+  "transferAsyncHandles",
+  "cancelUnreferencedAsyncHandles",
+];
+const monitors = ["monitorSnapshot", "takeMonitorUpdates", "startMonitor", "stopMonitor"];
 const direct = ["directCompletion", "directLlmCompletion"];
 const graph = ["appendSessionNodes"];
 const trace = ["emitTrace"];
-const all = [...snapshots, ...catalog, ...toolState, ...lifecycle, ...turns, ...graph, ...direct, ...trace];
+const all = [
+  ...snapshots,
+  ...catalog,
+  ...toolState,
+  ...lifecycle,
+  ...turns,
+  ...tasks,
+  ...monitors,
+  ...graph,
+  ...direct,
+  ...trace,
+];
 
 const VIEWS: { readonly [Name in HostViewName]: readonly string[] } = {
-  prompt: [...snapshots, ...catalog, ...direct],
+  prompt: [...snapshots, ...catalog, ...tasks, ...direct],
   turn: [...snapshots, ...toolState, ...lifecycle, ...trace],
   tool: all,
   turnResult: [...lifecycle, ...trace],
   checkpoint: [...lifecycle, ...trace],
-  history: [...snapshots, ...lifecycle, ...turns, ...graph, ...direct],
+  history: [...snapshots, ...lifecycle, ...turns, ...tasks, ...graph, ...direct],
   action: all,
-  configChanged: [],
+  configChanged: tasks,
   runtime: all,
 };
 
@@ -50,6 +79,7 @@ const SERVICES: { readonly [Name in ServiceViewName]: readonly string[] } = {
   state: [...snapshots, ...catalog, ...toolState],
   lifecycle,
   graph: [...graph, ...trace],
+  direct,
 };
 
 test.each(Object.entries(SERVICES))(
@@ -74,14 +104,27 @@ test("[H1] a view calls the services it was cut from, with their own this", asyn
   expect(services.traces).toEqual(["x"]);
 });
 
-const neutral = ["takeFirstTurnInput", "emitTrace"];
+const neutral: { readonly [method: string]: unknown } = {
+  takeFirstTurnInput: undefined,
+  emitTrace: undefined,
+  awaitHiddenTasks: undefined,
+  unregisterBackgroundTask: undefined,
+  completeBackgroundTask: undefined,
+  transitionBackgroundTaskLiveState: undefined,
+  validateAsyncHandlesVisible: undefined,
+  transferAsyncHandles: undefined,
+  cancelUnreferencedAsyncHandles: [],
+};
 
-test.each(neutral)("[K125] [K126] %s does nothing where a host does not offer it", async (method) => {
-  const call = unavailableHost()[method as keyof HostServices] as () => Promise<unknown>;
-  expect(await call()).toBeUndefined();
-});
+test.each(Object.entries(neutral))(
+  "[K126] [K165] %s does nothing where a host does not offer it",
+  async (method, answer) => {
+    const call = unavailableHost()[method as keyof HostServices] as () => Promise<unknown>;
+    expect(await call()).toEqual(answer);
+  },
+);
 
-const needed = all.filter((method) => !neutral.includes(method));
+const needed = all.filter((method) => !Object.hasOwn(neutral, method));
 
 test.each(needed)("[K126] [H2] a host that does not offer %s rejects and says so", async (method) => {
   const call = unavailableHost()[method as keyof HostServices] as () => Promise<unknown>;

@@ -3,6 +3,7 @@
 import { expect, test } from "vitest";
 import { isToolOutput, type ToolOutput, toolFailure, toolSuccess } from "../../src/model/tool-output.ts";
 import { attachment } from "../../src/model/tool-value.ts";
+import { hostView } from "../../src/plugin/host-services.ts";
 import { createPluginHost } from "../../src/plugin/plugin-host.ts";
 import type { NestedCall, NestedReply, ToolContext } from "../../src/tool/contract.ts";
 import { defineTool } from "../../src/tool/define-tool.ts";
@@ -27,6 +28,8 @@ function context(answers: Readonly<Record<string, ToolOutput>>, asked: NestedCal
     pending: () => {
       throw new Error("not here");
     },
+    host: hostView({}, "tool"),
+    directCompletion: () => Promise.reject(new Error("not here")),
     callTools: async (calls) => {
       asked.push(...calls);
       return calls.map(

@@ -31,6 +31,41 @@ test("[G12] a graph loads from its parts as it was, and goes on", () => {
   expect(shownIn(say(loaded, "t3", ["seed", "d"]))).toEqual(["a", "seed", "c", "d"]);
 });
 
+/** The parts of the graph with the nodes before its current frame left out, and how often they were asked for. */
+function partial(change: (nodes: readonly SessionNode[]) => readonly SessionNode[] = (nodes) => nodes): {
+  readonly parts: GraphParts;
+  readonly loads: () => number;
+} {
+  let count = 0;
+  const load = (): readonly SessionNode[] => {
+    count += 1;
+    return change(PARTS.nodes.slice(0, 3));
+  };
+  const parts = { ...PARTS, nodes: PARTS.nodes.slice(3), earlier: { length: 3, load } };
+  return { parts, loads: () => count };
+}
+
+test("[G12] nodes before the current frame are asked for when somebody reads them, and once", () => {
+  const { parts, loads } = partial();
+  const loaded = say(loadGraph(parts), "t3", ["d"]);
+  expect(shownIn(loaded)).toEqual(["a", "seed", "c", "d"]);
+  expect(loaded.frames).toEqual(graph.frames);
+  expect([loaded.path.length, loaded.path.at(-1)?.generation]).toEqual([9, 8]);
+  expect(hasOnPath(loaded, "n_s/t2/1")).toBe(true);
+  expect(loads()).toBe(0);
+  expect(hasOnPath(loaded, "n_s/t1/1")).toBe(true);
+  expect(hasOnPath(loaded, "nowhere")).toBe(false);
+  expect(pathOf(loaded).slice(0, 8)).toEqual(pathOf(graph));
+  expect(loads()).toBe(1);
+});
+
+test("[G12] nodes that are asked for later are checked then", () => {
+  const short = loadGraph(partial((nodes) => nodes.slice(1)).parts);
+  expect(refusal(() => short.path.toArray())).toMatchObject({ code: "missing_parent_node" });
+  const cut = loadGraph(partial((nodes) => nodes.slice(0, 2)).parts);
+  expect(refusal(() => cut.path.toArray())).toMatchObject({ code: "corrupt_graph" });
+});
+
 test("[G12] frames are in the order they were opened, however they were stored", () => {
   const loaded = loadGraph({ ...PARTS, frames: [...graph.frames].reverse() });
   expect(loaded.frames.map((frame) => frame.id)).toEqual(["s:frame:initial", "plan"]);

@@ -2,6 +2,7 @@
 
 import type { Json } from "../../src/model/json.ts";
 import { attachment } from "../../src/model/tool-value.ts";
+import { hostView } from "../../src/plugin/host-services.ts";
 import type {
   ExecutableCall,
   PrepareContext,
@@ -77,6 +78,8 @@ export function toolContext(more: Partial<ToolContext> = {}): ToolContext {
       throw new Error("not in this test");
     },
     callTools: async () => [],
+    host: hostView({}, "tool"),
+    directCompletion: () => Promise.reject(new Error("not in this test")),
     attachments: {
       put: async () => attachment({ kind: "stored", mediaType: "text/plain", ref: "r", bytes: 1 }),
     },

@@ -38,9 +38,16 @@ export interface PathCommit extends CommitPoint {
   readonly nodes: readonly JsonObject[];
 }
 
+/** A part of a path: from one of its commits on, and up to the one before another. */
+export interface PathPart {
+  readonly from?: CommitPoint | undefined;
+  readonly before?: CommitPoint | undefined;
+}
+
 const OF_SESSION = "at BETWEEN ?1 << 32 AND ?1 << 32 | 4294967295";
 const LAST = `SELECT at & 4294967295 AS n, manifest FROM commits WHERE ${OF_SESSION} ORDER BY at DESC LIMIT 1`;
 const UP_TO = "FROM commits WHERE at BETWEEN ?1 << 32 AND ?1 << 32 | ?2 ORDER BY at";
+const BETWEEN = "SELECT nodes FROM commits WHERE at BETWEEN ?1 << 32 | ?2 AND ?1 << 32 | ?3 ORDER BY at";
 const NO_LIMIT = 4294967295;
 
 export function lastCommit(
@@ -112,10 +119,33 @@ export function readPath(db: Connection, session: SessionRow): readonly PathComm
   );
 }
 
+/** The nodes of a part of a path, oldest first. Does not look at the other commits. */
+export function readNodes(
+  db: Connection,
+  session: SessionRow,
+  { from, before }: PathPart,
+): readonly JsonObject[] {
+  const parts = lineage(db, session);
+  const first = from === undefined ? 0 : parts.findIndex(({ no }) => no === from.no);
+  const last = before === undefined ? parts.length : parts.findIndex(({ no }) => no === before.no);
+  return parts.slice(first, last + 1).flatMap((part) => {
+    const low = part.no === from?.no ? from.revision : 0;
+    const high = part.no === before?.no ? before.revision - 1 : part.revision;
+    return db.all(BETWEEN, part.no, low, high).flatMap((row) => decodeNodes(db, row, part));
+  });
+}
+
 /** As `readPath`, without the nodes. */
-export function readManifests(db: Connection, session: SessionRow): readonly Manifest[] {
+export function readManifests(
+  db: Connection,
+  session: SessionRow,
+): readonly (CommitPoint & { readonly manifest: Manifest })[] {
   return lineage(db, session).flatMap((part) =>
-    db.all(`SELECT manifest ${UP_TO}`, part.no, part.revision).map((row) => decodeManifest(db, row, part)),
+    db.all(`SELECT at & 4294967295 AS n, manifest ${UP_TO}`, part.no, part.revision).map((row) => ({
+      no: part.no,
+      revision: db.integer(row, "n"),
+      manifest: decodeManifest(db, row, part),
+    })),
   );
 }
 

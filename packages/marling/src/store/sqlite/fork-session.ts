@@ -37,7 +37,7 @@ export function forkSession(db: Connection, { from, as, at }: ForkRequest): Stor
   const boundary = boundaryAt(boundariesOf(path), { at, from, path });
   const fork = target ?? ensureSession(db, as);
   beginFork(db, fork, boundary);
-  const stored = loadSession(db, { ...fork, status: "live", base: boundary.commit });
+  const stored = loadSession(db, { ...fork, status: "live", base: boundary.commit })?.stored;
   if (stored === undefined) throw new Error(`session ${as} is not there after it was forked`);
   return stored;
 }

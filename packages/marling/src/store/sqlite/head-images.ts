@@ -22,7 +22,7 @@ export class HeadImages {
     const known = this.#images.get(session.no);
     if (known !== undefined || session.status !== "live") return known;
     const fold = new HeadFold();
-    for (const { head } of readManifests(this.#db, session)) fold.add(head, undefined);
+    for (const { manifest } of readManifests(this.#db, session)) fold.add(manifest.head, undefined);
     return patchHead(undefined, fold.head(null), { lastNode: undefined }).image;
   }
 

@@ -2,7 +2,8 @@
 //
 // Rows of sessions have keys `session << 32 | n`, where n counts from 1: whatever belongs to a session lies together,
 // in order, in one tree and without a second index. A turn therefore touches the end of few trees.
-// Texts are JSON, without the id of the session they belong to (session-text.ts).
+// Texts are JSON, without the id of the session they belong to (session-text.ts) and, since version 2, with marks in the
+// place of pieces that most of them have (text-fragments.ts).
 //   sessions    every id that was ever used; deleted ones stay, so that they are never used again
 //   commits     one row per commit: the sequence of the input that it settles, manifest (what changed beside the nodes),
 //               that input with its report, nodes

@@ -1,22 +1,24 @@
-// JSON text of a session in which the id of the session, which most ids contain, takes one character. JSON has that
-// character in escaped form only, so that putting the id back gives the same text again.
+// JSON text of a session in which the id of the session, which most ids contain, and the pieces that most texts consist of
+// take a character or two. JSON has those characters in escaped form only, so that putting everything back gives the same
+// text again.
 
 import type { SessionId } from "../../model/ids.ts";
+import { packFragments, SESSION_MARK, unpackFragments } from "./text-fragments.ts";
 
-const MARK = "\u0001";
 /** Shorter ids are left as they are. */
 const SHORTEST = 4;
 
 /** A text without the id of its session. */
 export function shortenText(text: string, id: SessionId): string {
-  return id.length < SHORTEST ? text : text.replaceAll(escaped(id), MARK);
+  return packFragments(id.length < SHORTEST ? text : text.replaceAll(escaped(id), SESSION_MARK));
 }
 
 /** The text that was shortened. */
 export function restoreText(text: string, id: SessionId): string {
-  if (!text.includes(MARK)) return text;
+  const unpacked = unpackFragments(text);
+  if (!unpacked.includes(SESSION_MARK)) return unpacked;
   const replacement = escaped(id);
-  return text.replaceAll(MARK, () => replacement);
+  return unpacked.replaceAll(SESSION_MARK, () => replacement);
 }
 
 function escaped(id: SessionId): string {

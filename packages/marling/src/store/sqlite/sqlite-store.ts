@@ -19,6 +19,7 @@ import type {
   InboxRow,
   Lease,
   LeaseRequest,
+  LoadOptions,
   NewInput,
   NewWait,
   ParkRequest,
@@ -36,7 +37,7 @@ import type {
   WithdrawOutcome,
 } from "../contract.ts";
 import { blobDigest, blobRef, insertBlob, readBlob } from "./blob-rows.ts";
-import { lastCommit } from "./commit-rows.ts";
+import { lastCommit, readNodes } from "./commit-rows.ts";
 import { commitSession, prepareCommit } from "./commit-session.ts";
 import { deleteSession } from "./delete-session.ts";
 import { loadDriver, type SqliteDriver } from "./driver.ts";
@@ -123,10 +124,14 @@ class SqliteStore implements Store {
     });
   }
 
-  load(sessionId: SessionId): Promise<StoredSession | undefined> {
-    return this.#read(({ db }) => {
+  async load(sessionId: SessionId, options: LoadOptions = {}): Promise<StoredSession | undefined> {
+    const open = await this.#opened();
+    return open.read(({ db, images }) => {
       const session = knownSession(db, sessionId);
-      return session === undefined ? undefined : loadSession(db, session);
+      const loaded = session === undefined ? undefined : loadSession(db, session, { ...options, images });
+      if (session === undefined || loaded?.from === undefined) return loaded?.stored;
+      const before = loaded.from;
+      return { ...loaded.stored, earlier: () => open.readNow((now) => readNodes(now, session, { before })) };
     });
   }
 

@@ -1,7 +1,7 @@
 // Cases about commits that succeed: revisions, operations, heads and components.
 
 import assert from "node:assert/strict";
-import type { SessionCommit } from "../../store/contract.ts";
+import type { SessionCommit, SessionHead } from "../../store/contract.ts";
 import {
   A,
   B,
@@ -190,6 +190,31 @@ export const commitCases: readonly StoreCase[] = [
       await store.commit(commitOf(A, 1, { ids: [] }));
       await store.commit(commitOf(A, 2, { ids: ["n3"] }));
       assert.deepEqual((await loaded(store, A)).nodes, nodes("n1", "n2", "n3"));
+    },
+  },
+  {
+    rule: "ST41",
+    title:
+      "what a session that is loaded in part comes without can be read later, and with the rest it is the path",
+    run: async ({ store }) => {
+      const inFrame = (frame: string, leaf: string): { readonly head: SessionHead } => ({
+        head: head({ currentFrameId: frame, leaf: node(leaf) }),
+      });
+      await store.commit(commitOf(A, 0, { ids: ["n1", "n2"], ...inFrame("f1", "n2") }));
+      await store.commit(commitOf(A, 1, { ids: ["n3"], ...inFrame("f1", "n3") }));
+      await store.commit(commitOf(A, 2, { ids: ["n4", "n5"], ...inFrame("f2", "n5") }));
+      await store.commit(commitOf(A, 3, { ids: ["n6"], ...inFrame("f2", "n6") }));
+      await store.fork({ from: A, as: B });
+      for (const sessionId of [A, B]) {
+        const whole = await loaded(store, sessionId);
+        const part = await store.load(sessionId, { isPartial: true });
+        await store.commit(commitOf(sessionId, whole.revision, { ids: [`${sessionId}7`] }));
+        const { nodes: rest = [], earlier, ...others } = part ?? {};
+        assert.deepEqual([...(earlier?.() ?? []), ...rest], nodes("n1", "n2", "n3", "n4", "n5", "n6"));
+        assert.deepEqual(rest.slice(-3), nodes("n4", "n5", "n6"));
+        const { nodes: _nodes, ...same } = whole;
+        assert.deepEqual(others, same);
+      }
     },
   },
   {

@@ -28,6 +28,8 @@ const PARTS: { readonly [K in keyof PluginParts]-?: Watching } = {
   restore: "calls",
   ready: "calls",
   dispose: "calls",
+  background: "calls",
+  monitors: "nothing", // data
   triggers: "nothing", // data
   revision: "nothing", // asked all the time, and pure
   protocol: "nothing", // pure, but for what it does by effects

@@ -1,0 +1,55 @@
+// What sessions use while their turns are on their way, and whether that is more than they may.
+//   SP1  what a turn uses counts for its session, and at once for every session whose turn waits for it: children that run
+//        at the same time share what is left.
+//   SP2  a run that begins anew counts from nothing; what earlier runs came to is counted as the run comes to it.
+//   SP3  what was committed is in the ledger, and not in flight any more.
+
+import type { TurnOutcome } from "../model/turn.ts";
+import { totalTokens, type UsageEntry } from "../model/usage.ts";
+import type { ResidentSession } from "./resident-session.ts";
+
+/** A turn whose session pays for what a turn below it uses. */
+export interface Payer {
+  readonly session: ResidentSession;
+  /** How much of that turn it has counted so far. */
+  counted: number;
+}
+
+/** Counts what was used, for the session and for those that wait for it. */
+export function spend(session: ResidentSession, used: readonly Pick<UsageEntry, "usage">[]): void {
+  const tokens = used.reduce((sum, { usage }) => sum + totalTokens(usage), 0);
+  session.inFlight += tokens;
+  passOn(session.payer, tokens);
+}
+
+/** Counts the whole of a turn below, of which a part may be counted already. */
+export function settlePayer(payer: Payer, used: readonly UsageEntry[]): void {
+  const tokens = used.reduce((sum, { usage }) => sum + totalTokens(usage), 0);
+  passOn(payer, tokens - payer.counted);
+}
+
+/** A run of a turn of the session begins. */
+export function beginSpending(session: ResidentSession): void {
+  session.inFlight = 0;
+  const { payer } = session;
+  if (payer !== undefined) passOn(payer, -payer.counted);
+}
+
+function passOn(from: Payer | undefined, tokens: number): void {
+  for (let payer = from; payer !== undefined; payer = payer.session.payer) {
+    payer.counted += tokens;
+    payer.session.inFlight += tokens;
+  }
+}
+
+/** The end of a turn whose session, or one that waits for it, has used what it may with those below it. */
+export function budgetOutcome(session: ResidentSession): TurnOutcome | undefined {
+  for (let at: ResidentSession | undefined = session; at !== undefined; at = at.payer?.session) {
+    const { budget } = at.frame.assignment.authority;
+    const used = totalTokens(at.readView().usage) + at.inFlight;
+    if (budget === undefined || used < budget.tokens) continue;
+    const message = `session ${at.id}: expected at most ${budget.tokens} tokens, found ${used} used`;
+    return { kind: "stopped", reason: "incomplete", code: "budget_exhausted", message };
+  }
+  return undefined;
+}

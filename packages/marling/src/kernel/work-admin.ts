@@ -1,0 +1,45 @@
+// Tasks and monitors of a session, for its host.
+
+import type { MonitorDeclaration, MonitorSnapshot, MonitorUpdateBatch } from "../work/monitor.ts";
+import type { TaskEvent, TaskFilter, TaskRecord } from "../work/task.ts";
+import type { ResidentSession } from "./resident-session.ts";
+import { startMonitor } from "./work-host.ts";
+
+export interface TaskAdmin {
+  /** All tasks, ended ones too, oldest first. */
+  list(filter?: Pick<TaskFilter, "kind" | "includeTerminal">): readonly TaskRecord[];
+  cancel(taskId: string, reason?: string): Promise<TaskRecord>;
+  cancelAll(reason?: string): Promise<readonly TaskRecord[]>;
+  /** What happens to the tasks from now on. */
+  watch(options?: { readonly signal?: AbortSignal }): AsyncIterable<TaskEvent>;
+}
+
+export interface MonitorAdmin {
+  /** Also starts monitors that are armed. */
+  snapshot(): Promise<MonitorSnapshot>;
+  start(target: MonitorDeclaration | string): Promise<MonitorSnapshot>;
+  stop(monitorId: string): Promise<MonitorSnapshot>;
+  takeUpdates(): Promise<MonitorUpdateBatch>;
+}
+
+export function taskAdmin({ id, parts }: ResidentSession): TaskAdmin {
+  const { tasks } = parts.work;
+  const why = (reason: string | undefined): { readonly reason?: string } =>
+    reason === undefined ? {} : { reason };
+  return Object.freeze({
+    list: (filter: Pick<TaskFilter, "kind" | "includeTerminal"> = {}) => tasks.list(id, filter),
+    cancel: (taskId: string, reason?: string) => tasks.cancel(id, taskId, why(reason)),
+    cancelAll: (reason?: string) => tasks.cancelAll(id, why(reason)),
+    watch: (options: { readonly signal?: AbortSignal } = {}) => tasks.watch({ sessionId: id }, options),
+  });
+}
+
+export function monitorAdmin(session: ResidentSession): MonitorAdmin {
+  const { monitors } = session.work;
+  return Object.freeze({
+    snapshot: () => monitors.snapshot(),
+    start: (target: MonitorDeclaration | string) => startMonitor(session, target),
+    stop: (monitorId: string) => monitors.stop(monitorId),
+    takeUpdates: () => monitors.takeUpdates(),
+  });
+}

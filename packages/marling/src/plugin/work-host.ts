@@ -1,0 +1,97 @@
+// What plugins may ask for beside turns: tasks, and commands that watch something.
+
+import { MarlingError } from "../base/errors.ts";
+import type { MessageInput } from "../model/message.ts";
+import type { MonitorDeclaration, MonitorSnapshot, MonitorUpdateBatch } from "../work/monitor.ts";
+import type { TaskCancel, TaskCompletion, TaskRecord, TaskRun, TaskSpec, TaskState } from "../work/task.ts";
+
+/** A message for the turn that runs, or for the next one. */
+export interface InjectedInput {
+  /** The same id is the same message. */
+  readonly id?: string;
+  readonly message: MessageInput;
+}
+
+export interface TaskHost {
+  /** Reaches the session at its next checkpoint; when it is idle, as a turn. */
+  injectTurnInput(sessionId: string, input: InjectedInput): Promise<void>;
+  /** Starts work that nobody lists or cancels, and that `awaitHiddenTasks` waits for. */
+  spawnHiddenTask(
+    sessionId: string,
+    label: string,
+    task: (context: { readonly signal: AbortSignal }) => unknown,
+  ): Promise<void>;
+  /** Waits for all hidden tasks, those that they start included; the first failure is thrown. */
+  awaitHiddenTasks(sessionId: string): Promise<void>;
+  /** Runs a task. A durable one is found again after a restart; what runs it then is the plugin's `background` of its label. */
+  spawnManagedTask(sessionId: string, spec: TaskSpec, task?: TaskRun): Promise<void>;
+  cancelManagedTask(sessionId: string, taskId: string): Promise<void>;
+  /** Lists a task that runs elsewhere. */
+  registerBackgroundTask(sessionId: string, spec: TaskSpec, cancel?: TaskCancel): Promise<void>;
+  unregisterBackgroundTask(sessionId: string, taskId: string): Promise<void>;
+  completeBackgroundTask(
+    sessionId: string,
+    taskId: string,
+    completion: TaskCompletion | TaskState,
+  ): Promise<void>;
+  transitionBackgroundTaskLiveState(sessionId: string, taskId: string, state: TaskState): Promise<void>;
+  listBackgroundTasks(sessionId: string): Promise<readonly TaskRecord[]>;
+  cancelBackgroundTask(sessionId: string, taskId: string): Promise<TaskRecord>;
+  cancelAllBackgroundTasks(sessionId: string): Promise<readonly TaskRecord[]>;
+  validateAsyncHandlesVisible(sessionId: string, ids: readonly string[]): Promise<void>;
+  transferAsyncHandles(from: string, to: string, ids: readonly string[]): Promise<void>;
+  cancelUnreferencedAsyncHandles(sessionId: string, keep: readonly string[]): Promise<readonly TaskRecord[]>;
+}
+
+export interface MonitorHost {
+  /** Also starts monitors that are armed. */
+  monitorSnapshot(sessionId: string): Promise<MonitorSnapshot>;
+  takeMonitorUpdates(sessionId: string): Promise<MonitorUpdateBatch>;
+  startMonitor(sessionId: string, spec: MonitorDeclaration | string): Promise<MonitorSnapshot>;
+  stopMonitor(sessionId: string, monitorId: string): Promise<MonitorSnapshot>;
+}
+
+/** The tasks of a session as processes: what queries may see of them. */
+export interface ProcessReadService {
+  list(sessionId: string): Promise<readonly TaskRecord[]>;
+  get(sessionId: string, processId: string): Promise<TaskRecord | undefined>;
+}
+
+/** What commands, tasks, the call before a model call and code may do with them. */
+export interface ProcessService extends ProcessReadService {
+  /** What its processes are children of: the operation or effect that has the service. */
+  readonly parentInvocation: string;
+  start(sessionId: string, spec: TaskSpec, run?: TaskRun): Promise<TaskRecord>;
+  await(sessionId: string, processId: string): Promise<TaskRecord>;
+  /** A message for the work, which reads them from `signals` of its context. */
+  signal(sessionId: string, processId: string, message: unknown): Promise<void>;
+  cancel(sessionId: string, processId: string): Promise<TaskRecord>;
+}
+
+const READS = ["list", "get"] as const;
+const ALL = [...READS, "start", "await", "signal", "cancel"] as const;
+
+/** What queries get of the tasks; a method that a host does not offer rejects. */
+export function processReadView(given: Partial<ProcessReadService>): ProcessReadService {
+  return Object.freeze(
+    Object.fromEntries(READS.map((name) => [name, given[name] ?? unavailable(name)])),
+  ) as never;
+}
+
+/** As `processReadView`, for those who may do something with them. */
+export function processView(given: Partial<ProcessService>): ProcessService {
+  const methods = ALL.map((name) => [name, given[name] ?? unavailable(name)] as const);
+  return Object.freeze({
+    ...Object.fromEntries(methods),
+    parentInvocation: given.parentInvocation ?? "",
+  }) as never;
+}
+
+function unavailable(name: string): () => Promise<never> {
+  return async () => {
+    const message = `host service processes.${name}: expected a host that offers it, found one that does not`;
+    throw new MarlingError("host_service_unavailable", message, {
+      details: { service: `processes.${name}` },
+    });
+  };
+}
