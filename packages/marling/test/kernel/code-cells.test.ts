@@ -175,7 +175,7 @@ describe("what code may reach", () => {
     expect(Object.isFrozen(context)).toBe(true);
   });
 
-  test("[K162] messages and protocol events in order, the environment, the extension, triggers, and no parent", async () => {
+  test("[K162] messages and protocol events in order, the environment, the extension, triggers, and what its processes are children of", async () => {
     const extension = new Map();
     const { context } = await contextOf({ extension });
     const told = (context.chronologicalProjection as unknown as readonly TurnRecord[]).map((item) =>
@@ -194,7 +194,8 @@ describe("what code may reach", () => {
     expect(context.environment).toEqual({ frameId: "s:frame:initial", model: "default" });
     expect(context.protocolExtension).toBe(extension);
     expect(context.triggers.triggers.map(({ sourceType }) => sourceType)).toEqual(["main.push"]);
-    expect(context.parentInvocation).toBeUndefined();
+    expect(context.parentInvocation).toBe(context.processes.parentInvocation);
+    expect(context.parentInvocation).toContain("s:turn:2");
   });
 
   test("[K162] code may cancel its turn", async () => {

@@ -260,7 +260,7 @@ describe("approval.request", () => {
   const decision = (id: string, answer: ApprovalDecision | undefined): Plugin =>
     plugin(id, { approval: { request: () => answer } });
   const script = [callTool("echo", { text: "one" }), say("Done.")];
-  const ask = { decision: "ask", reason: "By ask." } as const;
+  const ask = { decision: "ask", reason: "By ask.", expiresMs: 1 } as const;
   const deny = { decision: "deny", reason: "By deny." } as const;
   const allow = { decision: "allow" } as const;
 
@@ -273,8 +273,12 @@ describe("approval.request", () => {
       { code: "approval_denied", message: "By deny." },
     ],
     ["deny beats a later ask", [deny, ask], { code: "approval_denied", message: "By deny." }],
-    // Nobody can be asked yet: asking fails closed.
-    ["ask beats allow", [allow, ask, allow], { code: "approval_unavailable", message: "By ask." }],
+    // Nobody answers: what was asked fails closed.
+    [
+      "ask beats allow",
+      [allow, ask, allow],
+      { code: "approval_expired", message: "Nobody decided about the call in time." },
+    ],
   ])("%s", async (_name, answers, expected) => {
     const { session, ran } = await scene({
       script,

@@ -62,7 +62,7 @@ const ANSWERS: { readonly [K in HookName]: readonly Answer[] } = {
   "tool_calls.after": AROUND_CALLS,
   "approval.request": [
     () => ({ decision: "allow" }),
-    () => ({ decision: "ask" }),
+    () => ({ decision: "ask", expiresMs: 1 }),
     () => ({ decision: "deny" }),
   ],
   "input.before": [() => ({ input: "another" }), () => ({ reject: { code: "spam", message: "No." } })],

@@ -156,7 +156,7 @@ function watching(
       request: (ctx) => {
         if (!isTarget(ctx)) return undefined;
         log.push(`approve ${JSON.stringify(ctx.args)}`);
-        return { decision: parts.approve?.() ?? "allow" };
+        return { decision: parts.approve?.() ?? "allow", expiresMs: 1 };
       },
     },
   };
@@ -201,7 +201,7 @@ describe.each(WALKS)("$name", ({ walkPath }) => {
 
   test.each([
     ["deny", "approval_denied"],
-    ["ask", "approval_unavailable"],
+    ["ask", "approval_expired"],
   ] as const)("[DP1] a policy that says %s keeps the tool from running", async (decision, code) => {
     const log: string[] = [];
     const played = await walkPath({ n: 1 }, { log, guard: watching(log, { approve: () => decision }) });
