@@ -164,12 +164,16 @@ function handlerOf(hook: HookName, behaviours: readonly string[]): AnyHandler {
 }
 
 /** A clock on which everything that waits is over once nothing else is left to do. */
+let time = 0;
 const impatient: Clock = {
-  now: () => 0,
-  monotonic: () => 0,
-  sleep: () => new Promise((resolve) => setImmediate(resolve)),
-  after: (_ms, fire) => {
-    const timer = setImmediate(fire);
+  now: () => time,
+  monotonic: () => time,
+  sleep: (ms) => new Promise((resolve) => impatient.after(ms, () => resolve())),
+  after: (ms, fire) => {
+    const timer = setImmediate(() => {
+      time += ms;
+      fire();
+    });
     return () => clearImmediate(timer);
   },
 };
