@@ -7,6 +7,8 @@ import { watchATurn } from "./02-tool.ts";
 import { guardedTurn } from "./04-guarded-turn.ts";
 import { orderLunch } from "./05-approval-later.ts";
 import { answer } from "./06-durable.ts";
+import { ask, decide } from "./07-approvals.ts";
+import { steer } from "./08-steer-and-observe.ts";
 
 test("01 a session answers", async () => {
   expect(await hello()).toBe("Hello, Ada.");
@@ -31,4 +33,16 @@ test("06 a second process with the same key gets the stored answer", async () =>
   const path = join(folder, "agent.db");
   expect(await answer(path, "Mail Ada.", "mail-1")).toBe("The mail is sent.");
   expect(await answer(path, "Mail Ada.", "mail-1")).toBe("The mail is sent.");
+});
+
+test("07 a call waits for a decision that another process takes", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "marling-example-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const path = join(folder, "agent.db");
+  expect(await ask(path)).toBe("delete_branch");
+  expect(await decide(path)).toBe("The branch is gone.");
+});
+
+test("08 an input joins the turn that runs, and an observer sees it", async () => {
+  expect(await steer()).toEqual(["steered", "I read 2 messages.", "committed"]);
 });
