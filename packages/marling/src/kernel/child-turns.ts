@@ -10,6 +10,7 @@
 //   CT5  a child's turn that is left to the store leaves the turn that waits for it to the store as well.
 
 import { MarlingError } from "../base/errors.ts";
+import type { Json } from "../model/json.ts";
 import type { SessionPolicy } from "../model/policy.ts";
 import type { StartedTurn, StartTurnOptions } from "../model/session-host.ts";
 import type { TurnInput, TurnReport } from "../model/turn.ts";
@@ -19,6 +20,7 @@ import type { ResidentSession } from "./resident-session.ts";
 import { serviceKey } from "./service-scope.ts";
 import { isBelow } from "./session-reach.ts";
 import { type Payer, settlePayer } from "./spending.ts";
+import { type OutputReader, outputReader } from "./structured-output.ts";
 import { isMachineryFault } from "./turn-fault.ts";
 import type { QueuedTurn, TurnQueue } from "./turn-queue.ts";
 import type { TurnRun } from "./turn-run.ts";
@@ -34,6 +36,7 @@ export interface StartedChildTurn {
   readonly child: ChildSession;
   readonly turn: QueuedTurn;
   readonly payer: Payer | undefined;
+  readonly reader: OutputReader;
 }
 
 const WITH_PARENT = "the turn that started it was cancelled";
@@ -55,13 +58,15 @@ export class ChildTurns {
     input: string | TurnInput,
     { key: given, outputSchema }: StartTurnOptions = {},
   ): Promise<StartedTurn> {
+    const reader = outputReader(outputSchema);
     const scope = this.#scope;
     const key = scope === undefined ? given : serviceKey(scope, "turn", given);
     const child = await this.#session.parts.sessions.openBelow(sessionId, this.#session);
     const { session, queue } = child;
     if (session === this.#session && queue.isBusy) throw busy(session);
     const { turn } = await queue.submit(input, { key, outputSchema, beforeNew: () => refuseBusy(child) });
-    this.#started.set(turn.row.turnId, { child, turn, payer: this.#payFor(child, turn) });
+    const payer = this.#payFor(child, turn);
+    this.#started.set(turn.row.turnId, { child, turn, payer, reader });
     this.#cancelWithParent(child, turn);
     const { policy } = session;
     return {
@@ -73,12 +78,12 @@ export class ChildTurns {
   }
 
   async await(turnId: string): Promise<TurnReport> {
-    const { child, turn, payer } = this.#take(turnId);
+    const { child, turn, payer, reader } = this.#take(turnId);
     this.#started.delete(turnId);
     try {
       const report = await turn.done.promise;
       await this.#charge(usageOf(child.session, report), payer);
-      return report;
+      return await withValue(report, reader);
     } catch (thrown) {
       if (isMachineryFault(thrown)) this.#scope?.control.lose(thrown);
       throw thrown;
@@ -156,6 +161,13 @@ async function refuseBusy({ session, queue }: ChildSession): Promise<void> {
   const pending =
     queue.live.size > 0 ? queue.live.size : (await session.parts.store.pending(session.id)).length;
   if (pending > 0) throw busy(session);
+}
+
+/** The report with the value that a schema makes of the answer; an answer that does not follow it is `invalid_output`. */
+async function withValue(report: TurnReport, { jsonSchema, read }: OutputReader): Promise<TurnReport> {
+  const { outcome } = report;
+  if (jsonSchema === undefined || outcome.kind !== "finished") return report;
+  return { ...report, outcome: { ...outcome, value: (await read(outcome)) as Json } }; // as the schema took it
 }
 
 /** What a child's turn used, under the source that its session has. */

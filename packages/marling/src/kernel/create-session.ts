@@ -1,5 +1,6 @@
 // Sessions that plugins and tools ask for.
-//   CS1  a new session has at most the authority of the one that asks, and of the parent it is given.
+//   CS1  a new session has at most the authority of the one that asks, and of the parent it is given; of a budget, what
+//        is left.
 //   CS2  it reaches no further than that one does: parents and starts are itself or sessions below it.
 //   CS3  it begins with a commit of the session it starts from; what lands there meanwhile is not part of it.
 //   CS5  what an effect asks for is named after the effect: every run of it finds the same session, whatever was committed
@@ -28,6 +29,7 @@ import { materialize } from "./open-session.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { reachable } from "./session-reach.ts";
 import { decodeState, NOTHING_SAVED, type SessionState } from "./session-state.ts";
+import { tokensLeft } from "./spending.ts";
 
 /** What a new session is made from. */
 interface Origin {
@@ -42,9 +44,9 @@ interface Origin {
   readonly cause: string | undefined;
 }
 
-/** A session that was made, or one that an earlier run of the same effect made. */
+/** A session that was made, with its id kept until it is open, or one that an earlier run of the same effect made. */
 export type MadeSession =
-  | { readonly kind: "made"; readonly session: ResidentSession }
+  | { readonly kind: "made"; readonly session: ResidentSession; release(): void }
   | { readonly kind: "known"; readonly id: SessionId };
 
 export async function createSession(
@@ -54,12 +56,14 @@ export async function createSession(
 ): Promise<MadeSession> {
   const request = decodeSessionCreateRequest(raw);
   const place = await newId(from, request, cause);
-  if (place.release === undefined) return { kind: "known", id: place.id };
+  const { id, release } = place;
+  if (release === undefined) return { kind: "known", id };
   try {
-    const origin = { ...originOf(from, place.id, request), cause };
-    return { kind: "made", session: await makeSession(origin, request) };
-  } finally {
-    place.release();
+    const origin = { ...originOf(from, id, request), cause };
+    return { kind: "made", session: await makeSession(origin, request), release };
+  } catch (thrown) {
+    release();
+    throw thrown;
   }
 }
 
@@ -159,10 +163,17 @@ function assignmentOf(origin: Origin, request: SessionCreateRequest): FrameAssig
   const policy = decodePolicy({ ...origin.policy, ...request.policy }, "request.policy");
   if (request.policy?.model !== undefined) modelOf(from, policy.model);
   const { toolAccess, subagent, pluginOptions, budget, usageSource = "child" } = request;
-  const held = (parent ?? from).frame.assignment.authority;
+  const held = authorityLeft(parent ?? from);
   const authority = narrowAuthority(held, { toolAccess, subagent, pluginOptions, budget });
   const made = origin.cause === undefined ? {} : { cause: origin.cause };
   return { policy, authority, usageSource, ...made };
+}
+
+/** What a session may do, with no larger a budget than what is left of its own. */
+function authorityLeft(session: ResidentSession): SessionAuthority {
+  const { authority } = session.frame.assignment;
+  const tokens = tokensLeft(session);
+  return tokens === undefined ? authority : { ...authority, budget: { tokens } };
 }
 
 /** The graph that the new session begins with, and the nodes of it that are not shared with the source. */

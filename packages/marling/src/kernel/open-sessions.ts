@@ -2,6 +2,7 @@
 //   OS1  two callers of one id get one session; whoever comes while it is let go waits, and opens it anew.
 //   OS2  a session that is open for the work that was left in it only is let go when that is done.
 
+import { type Deferred, deferred } from "../base/deferred.ts";
 import { MarlingError } from "../base/errors.ts";
 import { type SessionId, sessionId } from "../model/ids.ts";
 import type { MessageInput } from "../model/message.ts";
@@ -10,7 +11,7 @@ import type { InboxRow } from "../store/contract.ts";
 import { announceAgain } from "./announce.ts";
 import { requireBindings } from "./bindings.ts";
 import type { ChildSession } from "./child-turns.ts";
-import { createSession } from "./create-session.ts";
+import { createSession, type MadeSession } from "./create-session.ts";
 import { type OpenedSession, openSession } from "./open-session.ts";
 import type { KernelParts, SessionDirectory } from "./parts.ts";
 import type { ResidentSession } from "./resident-session.ts";
@@ -39,7 +40,7 @@ export class OpenSessions {
   readonly #open = new Map<string, Promise<Open>>();
   readonly #resident = new Map<string, ResidentSession>();
   /** Ids of sessions that are being made. */
-  readonly #reserved = new Set<string>();
+  readonly #reserved = new Map<string, Deferred<void>>();
   readonly #onRecovered: (turn: QueuedTurn) => void;
   #isClosed = false;
 
@@ -67,6 +68,7 @@ export class OpenSessions {
     { isNew }: { readonly isNew: boolean },
     open: () => Promise<OpenedSession>,
   ): Promise<{ readonly entry: Open; readonly wasOpen: boolean }> {
+    await this.#reserved.get(id)?.promise;
     for (let known = this.#open.get(id); known !== undefined; known = this.#open.get(id)) {
       const entry = await known;
       if (isNew || entry.closing !== undefined) {
@@ -192,8 +194,12 @@ export class OpenSessions {
 
   reserve(id: string): (() => void) | undefined {
     if (this.#open.has(id) || this.#reserved.has(id)) return undefined;
-    this.#reserved.add(id);
-    return () => void this.#reserved.delete(id);
+    const made = deferred<void>();
+    this.#reserved.set(id, made);
+    return () => {
+      this.#reserved.delete(id);
+      made.resolve();
+    };
   }
 
   /** Makes a session; inside an effect, the one that an earlier run of the effect made is the one that is asked for. */
@@ -205,19 +211,26 @@ export class OpenSessions {
     this.#refuseClosed();
     const cause = scope === undefined ? undefined : serviceKey(scope, "session", undefined);
     const made = await createSession(from, request, cause);
-    if (made.kind === "known") await this.openBelow(made.id, from);
-    else
-      await this.track(made.session.id, async () => ({ session: made.session, inputs: 0, unannounced: [] }));
-    const id = made.kind === "known" ? made.id : made.session.id;
-    const session = this.#resident.get(id);
-    session?.work.giveFirstTurnInput(request.firstTurnInput);
-    return { sessionId: id };
+    const session = made.kind === "known" ? await this.#openKnown(made.id, from) : await this.#openMade(made);
+    session.work.giveFirstTurnInput(request.firstTurnInput);
+    return { sessionId: session.id };
+  }
+
+  async #openKnown(id: SessionId, from: ResidentSession): Promise<ResidentSession> {
+    return (await this.openBelow(id, from)).session;
+  }
+
+  async #openMade({ session, release }: Extract<MadeSession, { kind: "made" }>): Promise<ResidentSession> {
+    const opening = this.track(session.id, async () => ({ session, inputs: 0, unannounced: [] }));
+    release();
+    return (await opening).resident;
   }
 
   /** A session below another, opened if it is not open. */
   async openBelow(id: string, from: ResidentSession): Promise<ChildSession> {
     this.#refuseClosed();
     const wanted = sessionId(id);
+    await this.#reserved.get(wanted)?.promise;
     if (!(await isBelow(from, wanted))) throw unreachable(from, id);
     const { entry } = await this.open(wanted, { isNew: false }, () => this.#openBound(wanted));
     return { session: entry.resident, queue: entry.queue };

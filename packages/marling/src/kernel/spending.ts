@@ -2,6 +2,7 @@
 //   SP1  what a turn uses counts for its session, and at once for every session whose turn waits for it: children that run
 //        at the same time share what is left.
 //   SP2  a run that begins anew counts from nothing; what earlier runs came to is counted as the run comes to it.
+//   SP4  a session is created with what is left, so that it cannot use more, whoever is there to count.
 //   SP3  what was committed is in the ledger, and not in flight any more.
 
 import type { TurnOutcome } from "../model/turn.ts";
@@ -42,14 +43,28 @@ function passOn(from: Payer | undefined, tokens: number): void {
   }
 }
 
+/** What a session may still use; without a budget, of its own or of those that wait for it, there is no limit. */
+export function tokensLeft(session: ResidentSession): number | undefined {
+  let left: number | undefined;
+  for (let at: ResidentSession | undefined = session; at !== undefined; at = at.payer?.session) {
+    const { budget } = at.frame.assignment.authority;
+    if (budget !== undefined) left = Math.min(left ?? budget.tokens, Math.max(0, budget.tokens - usedBy(at)));
+  }
+  return left;
+}
+
 /** The end of a turn whose session, or one that waits for it, has used what it may with those below it. */
 export function budgetOutcome(session: ResidentSession): TurnOutcome | undefined {
   for (let at: ResidentSession | undefined = session; at !== undefined; at = at.payer?.session) {
     const { budget } = at.frame.assignment.authority;
-    const used = totalTokens(at.readView().usage) + at.inFlight;
+    const used = usedBy(at);
     if (budget === undefined || used < budget.tokens) continue;
     const message = `session ${at.id}: expected at most ${budget.tokens} tokens, found ${used} used`;
     return { kind: "stopped", reason: "incomplete", code: "budget_exhausted", message };
   }
   return undefined;
+}
+
+function usedBy(session: ResidentSession): number {
+  return totalTokens(session.readView().usage) + session.inFlight;
 }

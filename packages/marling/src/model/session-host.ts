@@ -19,7 +19,7 @@ export interface StartedTurn {
 export interface StartTurnOptions {
   /** Names the turn among those that the same effect starts; needed when it starts several at once. */
   readonly key?: string;
-  /** A schema that the answer must follow; the value is in the report's outcome. */
+  /** A schema that the answer must follow; the value is in the report's outcome, and another answer is `invalid_output`. */
   readonly outputSchema?: JsonObject;
 }
 

@@ -4,7 +4,7 @@
 //        plugin options of its source, and only the link to a parent is dropped.
 //   AU1  hidden tools only add up; an explicit list of tools is met with the parent's.
 //   AU2  a child is one deeper than its parent, and its depth limit is no higher.
-//   AU4  a child's budget is no larger than its parent's.
+//   AU4  a child's budget is no larger than its parent's, or what is left of it.
 //   AU3  plugin options are no authority: a child's own stand in the place of the parent's, plugin by plugin.
 
 import { decodeJsonObject } from "../model/json.ts";

@@ -3,12 +3,17 @@
 import { definePlugin } from "../index.ts";
 import type { ApprovalDecision, ApprovalHookContext, Plugin } from "../plugin/index.ts";
 
+const BATCH = "batch";
+
 export type ApprovalRule = "allow" | "deny" | "ask";
 
 export interface ApprovalsOptions {
   /** By tool name; `*` at the end of a name stands for any rest. The longest name that fits counts. */
   readonly rules?: Readonly<Record<string, ApprovalRule>>;
-  /** What holds for a tool without a rule; by default somebody is asked. */
+  /**
+   * What holds for a tool without a rule; by default somebody is asked. A batch without a rule runs: every call in it is
+   * asked about by itself.
+   */
   readonly otherwise?: ApprovalRule;
   /** Decides instead of the rules where it returns something. */
   readonly policy?: (
@@ -43,5 +48,5 @@ function ruleFor({ rules = {}, otherwise = "ask" }: ApprovalsOptions, toolName: 
   const fitting = Object.entries(rules)
     .filter(([name]) => name.endsWith("*") && toolName.startsWith(name.slice(0, -1)))
     .sort(([a], [b]) => b.length - a.length);
-  return fitting[0]?.[1] ?? otherwise;
+  return fitting[0]?.[1] ?? (toolName === BATCH ? "allow" : otherwise);
 }

@@ -74,6 +74,7 @@ function spawnTool(init: SpawnInit): ReturnType<typeof defineTool> {
     replay: "safe",
     execute: async (raw, ctx) => {
       const args = raw as unknown as SpawnArgs;
+      if (hasPattern(args.outputSchema ?? {})) return toolFailure(NO_PATTERNS);
       const capability = args.capability ?? names[0] ?? "worker";
       const childId = await childFor(init, { args, capability, host: ctx.host });
       const { outputSchema } = args;
@@ -95,6 +96,23 @@ function spawnTool(init: SpawnInit): ReturnType<typeof defineTool> {
       });
     },
   }) as unknown as ReturnType<typeof defineTool>;
+}
+
+/** What the model writes must not run as a regular expression here: one can take for ever. */
+const NO_PATTERNS = {
+  code: "invalid_tool_args",
+  class: "invalid_request",
+  message: "outputSchema: expected a schema without pattern and patternProperties.",
+} as const;
+
+function hasPattern(value: Json): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return Object.entries(value).some(
+    ([name, member]) =>
+      name === "patternProperties" ||
+      (name === "pattern" && typeof member === "string") ||
+      hasPattern(member as Json),
+  );
 }
 
 interface ChildRequest {

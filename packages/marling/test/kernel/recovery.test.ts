@@ -124,11 +124,7 @@ test("recover finishes an accepted turn: finished tools are not run again, an un
     tool("cut_safe", "safe", hangs),
     tool("cut_unsafe", "unsafe", hangs),
   ];
-  await dieIn(
-    path,
-    { model: scriptedModel(script), tools: tools(true) },
-    { when: () => ran.length === 3 },
-  );
+  await dieIn(path, { model: scriptedModel(script), tools: tools(true) }, { when: () => ran.length === 3 });
   expect(ran.toSorted()).toEqual(["cut_safe", "cut_unsafe", "finished"]);
 
   const model = scriptedModel(script);
@@ -169,11 +165,7 @@ test("a session that is opened finishes its interrupted turn before a new input 
   });
   const script = ({ messages }: { messages: readonly { role: string }[] }) =>
     messages.at(-1)?.role === "tool" ? say("first") : callTool("hang", {});
-  await dieIn(
-    path,
-    { model: scriptedModel(script), tools: [hang] },
-    { input: "one", when: () => hangs },
-  );
+  await dieIn(path, { model: scriptedModel(script), tools: [hang] }, { input: "one", when: () => hangs });
   const answers = defineTool({
     name: "hang",
     description: "Answers.",
