@@ -15,6 +15,7 @@ import { traceIssues } from "./trace-issues.ts";
 import type { TurnQueue } from "./turn-queue.ts";
 
 const VERSION = 1;
+const LAST_SAVE_MS = 1000;
 
 export class SessionWork {
   readonly monitors: MonitorRegistry;
@@ -63,12 +64,17 @@ export class SessionWork {
     this.#mark += 1;
     const session = this.#session;
     if (this.#isClosed || session.state.revision === 0) return Promise.resolve();
-    this.#saving ??= Promise.resolve().then(async () => {
-      this.#saving = undefined;
-      if (this.#mark !== session.state.saved.work)
-        await commitBeside(session, () => stateChange(session, "work"));
+    this.#saving ??= Promise.resolve().then(() => {
+      this.#saving = undefined; // What changes while it is written is written after it.
+      return this.#save();
     });
     return this.#saving;
+  }
+
+  async #save(): Promise<void> {
+    const session = this.#session;
+    if (this.#mark !== session.state.saved.work)
+      await commitBeside(session, () => stateChange(session, "work"));
   }
 
   export(): JsonObject | undefined {
@@ -119,10 +125,22 @@ export class SessionWork {
     const { parentSessionId } = state;
     await parts.work.tasks.closeSession(id, parentSessionId === undefined ? {} : { parentSessionId });
     await this.monitors.close();
-    await this.#saving?.catch(() => undefined);
+    await this.#saveAtLast();
     this.#isClosed = true;
     parts.work.tasks.forgetEnded(id);
     parts.work.hidden.forgetHidden(id);
+  }
+
+  /** Writes what is not written yet; another runtime that has the session is not waited for long. */
+  async #saveAtLast(): Promise<void> {
+    const { state, parts } = this.#session;
+    if (state.revision === 0 || this.#mark === state.saved.work) return;
+    let stop = (): void => undefined;
+    const late = new Promise<void>((resolve) => {
+      stop = parts.clock.after(LAST_SAVE_MS, resolve);
+    });
+    await Promise.race([this.#save().catch(() => undefined), late]);
+    stop();
   }
 
   async #wake({ monitorId, text, sequence }: MonitorWake): Promise<void> {
