@@ -110,6 +110,7 @@ export type {
   PluginParts,
   PluginSpec,
 } from "./plugin/plugin.ts";
+export type { ProcessContext, ProcessRun } from "./plugin/work-host.ts";
 export type { Frame, FrameAssignment } from "./session/frame.ts";
 export type { AppendNode } from "./session/node.ts";
 export type { HistoryNode, SessionReadView, SessionView } from "./session/view.ts";
@@ -141,4 +142,4 @@ export type {
   MonitorStatus,
   MonitorUpdateBatch,
 } from "./work/monitor.ts";
-export type { TaskEvent, TaskRecord, TaskRun, TaskSpec, TaskState } from "./work/task.ts";
+export type { TaskEvent, TaskRecord, TaskSpec, TaskState } from "./work/task.ts";

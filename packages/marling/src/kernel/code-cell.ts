@@ -177,14 +177,15 @@ export function codeExecutionContext(
 
 /** What the cell is part of. */
 function aboutCell(
-  { session, extension }: TurnRun,
+  turn: TurnRun,
   parentInvocation: string,
 ): Pick<CodeExecutionContext, "environment" | "protocolExtension" | "parentInvocation" | "processes"> {
+  const { session, extension } = turn;
   return {
     environment: { frameId: session.frameId, model: session.policy.model } as Json,
     protocolExtension: extension,
     parentInvocation,
-    processes: processServices(session, (id) => reach(session, id), parentInvocation),
+    processes: processServices(session, (id) => reach(session, id), { parentInvocation, scope: turn }),
   };
 }
 

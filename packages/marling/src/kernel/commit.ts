@@ -253,21 +253,17 @@ function changedComponents(
     toolMark === saved.tools ? {} : { tools: plugins.toolRegistry.exportState() as unknown as JsonObject };
   const pluginMark = isBeside ? saved.plugins : plugins.snapshotRevisionFingerprint();
   const { work } = session;
-  const marks = { plugins: pluginMark, tools: toolMark, work: work.mark };
-  const beside = work.mark === saved.work ? tools : { ...tools, ...workComponent(session) };
+  const workMark = work.hasMoved ? work.mark : saved.work;
+  const marks = { plugins: pluginMark, tools: toolMark, work: workMark };
+  const beside = work.hasMoved ? { ...tools, work: work.export() } : tools;
   if (pluginMark === saved.plugins) return { components: beside, saved: marks, issues: [] };
   try {
     const snapshot = encodePluginSnapshot(plugins.snapshot());
     return { components: { ...beside, plugins: snapshot }, saved: marks, issues: [] };
   } catch (thrown) {
     const issue: TurnIssue = { kind: "plugin", code: "snapshot_failed", message: messageOf(thrown) };
-    return { components: beside, saved: { ...saved, tools: toolMark, work: work.mark }, issues: [issue] };
+    return { components: beside, saved: { ...saved, tools: toolMark, work: workMark }, issues: [issue] };
   }
-}
-
-function workComponent({ work }: ResidentSession): SessionComponents {
-  const component = work.export();
-  return component === undefined ? {} : { work: component };
 }
 
 /** The graph with a turn's records appended. Transient messages are not stored. */

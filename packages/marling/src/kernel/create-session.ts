@@ -83,10 +83,11 @@ async function makeSession(origin: Origin, request: SessionCreateRequest): Promi
     saved: NOTHING_SAVED,
   };
   const plugins = buildPlugins(origin, assignment.authority, { isFresh: request.plugins === "fresh" });
-  if (start === undefined) return materialize(parts, { plugins, state, opening: nodes });
+  const { firstTurnInput } = request;
+  if (start === undefined) return materialize(parts, { plugins, state, opening: nodes, firstTurnInput });
   const { sessionId: source, leaf } = start.graph;
   const share = () => parts.store.fork({ from: source, as: id, at: leaf });
-  return materialize(parts, { plugins, state, opening: nodes, start: share });
+  return materialize(parts, { plugins, state, opening: nodes, start: share, firstTurnInput });
 }
 
 function originOf(

@@ -14,19 +14,26 @@ export class LeaseKeeper implements LeaseTerms {
   readonly owner: string;
   readonly incarnation: string = randomUUID();
   readonly ttlMs: number;
+  readonly #isBackground: boolean;
   readonly #held = new Set<SessionLease>();
   #stopTimer: (() => void) | undefined;
 
-  constructor(terms: Pick<LeaseTerms, "store" | "clock" | "owner" | "ttlMs">) {
+  constructor(
+    terms: Pick<LeaseTerms, "store" | "clock" | "owner" | "ttlMs"> & {
+      /** Whether leases that are held keep the process alive; by default they do. */
+      readonly isBackground?: boolean;
+    },
+  ) {
     this.store = terms.store;
     this.clock = terms.clock;
     this.owner = terms.owner;
     this.ttlMs = terms.ttlMs;
+    this.#isBackground = terms.isBackground === true;
   }
 
   held(lease: SessionLease): void {
     this.#held.add(lease);
-    this.#stopTimer ??= this.clock.after(this.ttlMs / RENEWALS_PER_TTL, () => void this.#renew());
+    this.#schedule();
   }
 
   dropped(lease: SessionLease): void {
@@ -52,7 +59,12 @@ export class LeaseKeeper implements LeaseTerms {
     } catch {
       // The store could not be reached: the leases run on, and whoever works under one looks at its end first (LE3).
     }
-    if (this.#held.size > 0 && this.#stopTimer === undefined)
-      this.#stopTimer = this.clock.after(this.ttlMs / RENEWALS_PER_TTL, () => void this.#renew());
+    if (this.#held.size > 0) this.#schedule();
+  }
+
+  #schedule(): void {
+    this.#stopTimer ??= this.clock.after(this.ttlMs / RENEWALS_PER_TTL, () => void this.#renew(), {
+      isBackground: this.#isBackground,
+    });
   }
 }

@@ -108,7 +108,7 @@ async function tryModels(turn: TurnRun, call: ModelCall): Promise<Ended> {
   for (let number = 1; ; number += 1) {
     const binding = modelOf(turn.session, plan.model);
     const request = buildRequest(turn, records, { binding, round });
-    const elsewhere = number === 1 ? await beforeCall(turn, request, records) : undefined;
+    const elsewhere = number === 1 ? await beforeCall(turn, request, call) : undefined;
     if (elsewhere !== undefined) return { result: elsewhere };
     const patched = await applyRequestHooks(turn, request, round);
     if (turn.control.isCancelled) return cancelledCall(number);
@@ -135,7 +135,7 @@ async function tryModels(turn: TurnRun, call: ModelCall): Promise<Ended> {
 async function beforeCall(
   turn: TurnRun,
   request: ModelRequest,
-  records: readonly TurnRecord[],
+  { round, records }: ModelCall,
 ): Promise<ModelCallResult | undefined> {
   const { session } = turn;
   const { protocolSession } = session.plugins;
@@ -146,7 +146,10 @@ async function beforeCall(
     sessions: serviceView(services, "state"),
     sessionGraph: serviceView(services, "graph"),
     directCompletions: serviceView(services, "direct"),
-    processes: processServices(session, (id) => reach(session, id), turn.scope),
+    processes: processServices(session, (id) => reach(session, id), {
+      parentInvocation: `${turn.turnId}.${round}.model_call`,
+      scope: turn,
+    }),
     state: viewOf(turn, records),
     latestPromptUsage: latestUsage(turn),
   };

@@ -7,6 +7,7 @@
 import { MarlingError } from "../base/errors.ts";
 import type { SessionId } from "../model/ids.ts";
 import type { JsonObject } from "../model/json.ts";
+import type { MessageInput } from "../model/message.ts";
 import { decodePolicy, type SessionPolicy } from "../model/policy.ts";
 import { narrowAuthority } from "../plugin/fork.ts";
 import { PluginOptions } from "../plugin/plugin-options.ts";
@@ -31,7 +32,13 @@ import type { KernelParts } from "./parts.ts";
 import { ResidentSession } from "./resident-session.ts";
 import { restoreProtocol, savedMarks } from "./restore-session.ts";
 import { hostServices } from "./services.ts";
-import { decodeState, NOTHING_SAVED, type SessionState } from "./session-state.ts";
+import {
+  decodeState,
+  NOTHING_SAVED,
+  type SavedMarks,
+  type SessionState,
+  WORK_OF_ANOTHER,
+} from "./session-state.ts";
 import { SessionWork } from "./session-work.ts";
 import { callSlot, callSlotNow } from "./slot-call.ts";
 import { storeFault } from "./store-fault.ts";
@@ -53,8 +60,6 @@ export interface OpenedSession {
   readonly inputs: number;
   /** Commits that listeners may not have been told of. */
   readonly unannounced: readonly Announcement[];
-  /** What an earlier process had going on beside turns. */
-  readonly work?: JsonObject | undefined;
 }
 
 /** Opens a stored session, or begins a new one. */
@@ -87,9 +92,8 @@ async function openStored(
 ): Promise<OpenedSession> {
   const { inputs, unannounced } = stored;
   const session = await reopenSession(parts, stored, options);
-  const work = options.isFork === true ? undefined : stored.components.work;
-  session.work.restore(work);
-  return { session, inputs, unannounced, work };
+  if (options.isFork !== true) session.work.restore(stored.components.work);
+  return { session, inputs, unannounced };
 }
 
 async function beginSession(
@@ -143,7 +147,7 @@ async function reopenSession(
   const state: SessionState = {
     ...before,
     graph: withAssignment(before.graph, { ...assignment, authority }),
-    saved: isFork ? NOTHING_SAVED : savedMarks(plugins, { snapshot, toolState }),
+    saved: isFork ? savedOfFork(stored) : savedMarks(plugins, { snapshot, toolState }),
   };
   return materialize(parts, { plugins, state, policy: options.policy, ...(isFork ? { opening: [] } : {}) });
 }
@@ -157,6 +161,8 @@ export interface Materials {
   start?(): Promise<StoredSession>;
   /** What a stored session shall run with from now on. */
   readonly policy?: Partial<SessionPolicy>;
+  /** What a new session has for its first turn. */
+  readonly firstTurnInput?: MessageInput | undefined;
 }
 
 /** Makes a session resident from its plugins and state; a new one is committed when nothing can fail any more. */
@@ -175,7 +181,9 @@ export async function materialize(parts: KernelParts, materials: Materials): Pro
     await restoreProtocol(session);
     await restoreExecutionState(session);
     const shared = await materials.start?.();
-    if (shared !== undefined) session.adopt({ ...session.state, revision: shared.revision });
+    if (shared !== undefined)
+      session.adopt({ ...session.state, revision: shared.revision, saved: savedOfFork(shared) });
+    session.work.begin(materials.firstTurnInput);
     if (opening !== undefined) {
       await commitChange(session, { operation: "open", change: (graph) => ({ graph, nodes: opening }) });
     }
@@ -189,6 +197,11 @@ export async function materialize(parts: KernelParts, materials: Materials): Pro
     await plugins.dispose();
     throw thrown;
   }
+}
+
+/** A fork begins with nothing written of its own, and with nothing of what goes on beside the turns of the other. */
+function savedOfFork({ components }: StoredSession): SavedMarks {
+  return components.work === undefined ? NOTHING_SAVED : { ...NOTHING_SAVED, work: WORK_OF_ANOTHER };
 }
 
 async function initializeProtocol(session: ResidentSession): Promise<void> {

@@ -3,7 +3,7 @@
 //   OS2  a session that is open for the work that was left in it only is let go when that is done.
 
 import { type Deferred, deferred } from "../base/deferred.ts";
-import { MarlingError } from "../base/errors.ts";
+import { MarlingError, messageOf } from "../base/errors.ts";
 import { type SessionId, sessionId } from "../model/ids.ts";
 import type { MessageInput } from "../model/message.ts";
 import type { SessionCreated, SessionCreateRequest } from "../plugin/session-create.ts";
@@ -18,7 +18,9 @@ import type { ResidentSession } from "./resident-session.ts";
 import { RuntimeWork } from "./runtime-work.ts";
 import { serviceKey } from "./service-scope.ts";
 import { Session } from "./session.ts";
+import { startArmedMonitors } from "./session-monitors.ts";
 import { isBelow, reachable, unreachable } from "./session-reach.ts";
+import { traceIssues } from "./trace-issues.ts";
 import { type QueuedTurn, TurnQueue } from "./turn-queue.ts";
 import type { TurnRun } from "./turn-run.ts";
 
@@ -54,7 +56,7 @@ export class OpenSessions {
       takeFirstTurnInput: (id, from) => this.takeFirstTurnInput(id, from),
       cancelTurns: (id) => this.#cancelTurns(id),
     };
-    this.parts = { ...parts, sessions: directory, work: new RuntimeWork(directory, parts.clock) };
+    this.parts = { ...parts, sessions: directory, work: new RuntimeWork(directory, parts) };
     this.#onRecovered = onRecovered;
   }
 
@@ -75,7 +77,7 @@ export class OpenSessions {
         await this.#makeWay(entry);
         continue;
       }
-      entry.isForRecovery = false;
+      await attend(entry);
       return { entry, wasOpen: true };
     }
     return { entry: await this.track(id, open), wasOpen: false };
@@ -118,12 +120,12 @@ export class OpenSessions {
     open: () => Promise<OpenedSession>,
     { isForRecovery = false }: { readonly isForRecovery?: boolean } = {},
   ): Promise<Open> {
-    const opening = open().then(async ({ session, inputs, unannounced, work }) => {
-      const left = await this.#unfinished(id).catch((thrown: unknown) => this.#giveUp(session, thrown));
-      const queue = new TurnQueue(session, inputs);
-      session.work.bind(queue);
-      if (work?.tasks !== undefined)
-        session.writer.run(() => session.work.takeUpTasks(work)).catch(() => undefined); // The next opening tries again.
+    const opening = open().then(async ({ session, inputs, unannounced }) => {
+      const { left, queue } = await this.#queueOf(session, inputs).catch((thrown: unknown) =>
+        this.#giveUp(session, thrown),
+      );
+      this.#resident.set(id, session);
+      await goOn(session, () => session.work.takeUp());
       if (unannounced.length > 0)
         session.writer.run(() => announceAgain(session, unannounced)).catch(() => undefined); // The next opening tries again.
       const recovered = [...queue.enqueue(left, { isRecovery: true })];
@@ -136,8 +138,8 @@ export class OpenSessions {
         closing: undefined,
       };
       entry.handle = new Session(session, { queue, close: () => this.#release(entry, "session_closed") });
-      this.#resident.set(id, session);
       for (const turn of recovered) this.#onRecovered(turn);
+      if (!isForRecovery) await goOn(session, () => startArmedMonitors(session));
       return entry;
     });
     this.#open.set(id, opening);
@@ -176,7 +178,19 @@ export class OpenSessions {
 
   async #letGoWhenDone(open: Open): Promise<void> {
     await open.queue.quiet(open.recovered).catch(() => undefined); // Whoever waits for the turn is told.
+    await open.resident.work.quiet();
     if (open.isForRecovery && open.queue.isAsleep) await this.#release(open, "session_closed");
+  }
+
+  /** The turns of a session that is opened, and the inputs that were left to it. */
+  async #queueOf(
+    session: ResidentSession,
+    inputs: number,
+  ): Promise<{ readonly left: readonly InboxRow[]; readonly queue: TurnQueue }> {
+    const left = await this.#unfinished(session.id);
+    const queue = new TurnQueue(session, inputs);
+    session.work.bind(queue);
+    return { left, queue };
   }
 
   /** Inputs without a committed turn. Without a journal nothing outlives the process that accepted them. */
@@ -211,13 +225,19 @@ export class OpenSessions {
     this.#refuseClosed();
     const cause = scope === undefined ? undefined : serviceKey(scope, "session", undefined);
     const made = await createSession(from, request, cause);
-    const session = made.kind === "known" ? await this.#openKnown(made.id, from) : await this.#openMade(made);
-    session.work.giveFirstTurnInput(request.firstTurnInput);
+    const session =
+      made.kind === "known" ? await this.#openKnown(made.id, from, request) : await this.#openMade(made);
     return { sessionId: session.id };
   }
 
-  async #openKnown(id: SessionId, from: ResidentSession): Promise<ResidentSession> {
-    return (await this.openBelow(id, from)).session;
+  async #openKnown(
+    id: SessionId,
+    from: ResidentSession,
+    { firstTurnInput }: SessionCreateRequest,
+  ): Promise<ResidentSession> {
+    const { session } = await this.openBelow(id, from);
+    session.work.giveAgain(firstTurnInput);
+    return session;
   }
 
   async #openMade({ session, release }: Extract<MadeSession, { kind: "made" }>): Promise<ResidentSession> {
@@ -236,7 +256,7 @@ export class OpenSessions {
     return { session: entry.resident, queue: entry.queue };
   }
 
-  takeFirstTurnInput(id: string, from: ResidentSession): MessageInput | undefined {
+  async takeFirstTurnInput(id: string, from: ResidentSession): Promise<MessageInput | undefined> {
     const session = this.#resident.get(id);
     if (session === undefined) return undefined;
     reachable(from, id);
@@ -267,7 +287,7 @@ export class OpenSessions {
 
   async #letGo({ resident, queue }: Open, code: "session_closed" | "runtime_closed"): Promise<void> {
     await queue.close(code);
-    await resident.work.close();
+    await resident.work.close({ isWithRuntime: code === "runtime_closed" });
     if (this.#resident.get(resident.id) !== resident) return;
     this.#open.delete(resident.id);
     this.#resident.delete(resident.id);
@@ -280,6 +300,23 @@ export class OpenSessions {
     if (this.#isClosed)
       throw new MarlingError("runtime_closed", "expected an open runtime, found a closed one");
   }
+}
+
+/** Goes on with what goes on beside turns. What cannot be is told to the trace; the session opens all the same. */
+async function goOn(session: ResidentSession, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (thrown) {
+    const issue = { kind: "runtime", code: "work_not_taken_up", message: messageOf(thrown) } as const;
+    await traceIssues(session, issue.code, [issue]);
+  }
+}
+
+/** Somebody wants a session that may have been open for recovery only. */
+async function attend(open: Open): Promise<void> {
+  if (!open.isForRecovery) return;
+  open.isForRecovery = false;
+  await goOn(open.resident, () => startArmedMonitors(open.resident));
 }
 
 function openAlready(id: SessionId): MarlingError {

@@ -105,7 +105,7 @@ export function invokeAction(
 
 function commandServices(session: ResidentSession, invocation: string): Omit<CommandContext, "sessionId"> {
   const { services } = session;
-  const processes = processServices(session, (id) => reach(session, id), invocation);
+  const processes = processServices(session, (id) => reach(session, id), { parentInvocation: invocation });
   return { sessions: services, sessionLifecycle: services, sessionGraph: services, processes };
 }
 

@@ -63,7 +63,7 @@ export interface SessionDirectory {
   /** A session below another, opened if it is not open. */
   openBelow(sessionId: string, from: ResidentSession): Promise<ChildSession>;
   /** What a session below was created with, once. */
-  takeFirstTurnInput(sessionId: string, from: ResidentSession): MessageInput | undefined;
+  takeFirstTurnInput(sessionId: string, from: ResidentSession): Promise<MessageInput | undefined>;
   /** Asks the turns of an open session to end. */
   cancelTurns(sessionId: string): Promise<void>;
   close(sessionId: string, from: ResidentSession): Promise<void>;

@@ -24,7 +24,8 @@ export async function reloadSession(session: ResidentSession): Promise<void> {
   if (snapshot !== undefined) plugins.restore(snapshot);
   if (toolState !== undefined) plugins.toolRegistry.restoreState(toolState);
   const state = decodeState(stored, { isLive: !store.isDurable });
-  session.adopt({ ...state, saved: savedMarks(plugins, { snapshot, toolState }) });
+  const { work } = session.state.saved; // What goes on here beside turns is nobody else's to write.
+  session.adopt({ ...state, saved: { ...savedMarks(plugins, { snapshot, toolState }), work } });
   session.observation.moved();
   session.invalidateRuntimeCaches();
   session.refreshToolCatalog();

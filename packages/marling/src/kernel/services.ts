@@ -33,9 +33,9 @@ export function hostServices(session: ResidentSession, scope?: TurnRun): HostSer
     ...toolServices(session),
     createSession: (request: SessionCreateRequest) => sessions.create(request, session, scope),
     closeSession: (id: string) => sessions.close(id, session),
-    takeFirstTurnInput: async (id: string) => sessions.takeFirstTurnInput(id, session),
+    takeFirstTurnInput: (id: string) => sessions.takeFirstTurnInput(id, session),
     ...turnServices(session, scope),
-    ...taskServices(session, (id) => reach(session, id)),
+    ...taskServices(session, (id) => reach(session, id), scope),
     ...monitorServices((id) => reach(session, id)),
     appendSessionNodes: async (id: string, request: AppendNodesRequest) =>
       appendNodes(await reach(session, id), request),

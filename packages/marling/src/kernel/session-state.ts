@@ -30,6 +30,9 @@ export interface SavedMarks {
   readonly work: number;
 }
 
+/** The mark of work that was stored with a history that another session shares, and that is none of its own. */
+export const WORK_OF_ANOTHER = -1;
+
 export const NOTHING_SAVED: SavedMarks = Object.freeze({ plugins: undefined, tools: undefined, work: 0 });
 
 export function encodeHead(state: SessionState): SessionHead {

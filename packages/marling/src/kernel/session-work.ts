@@ -1,16 +1,23 @@
 // What a session has going on beside its turns, and what of it is stored: durable tasks, monitors, the first input.
-//   WK1  it is one component of the session, written when it moved; a fork begins with none of it.
+//   WK1  it is one component of the session, written when it moved, changes that come together by one commit; a fork
+//        begins with none of it. What a monitor says is written with the next commit, whatever that is for.
 //   WK2  a line of a monitor reaches the model as an input of its own kind, never as words of the user; the monitor is
 //        quiet until that input has had its turn, or joined one.
-//   WK3  durable tasks of an earlier process are taken up under the lease only.
+//   WK3  it goes on in one runtime at a time, until the session is closed there; with it a runtime takes what is stored
+//        of it. One that does not have it writes nothing of it and starts nothing that is stored.
 
+import { MarlingError, messageOf } from "../base/errors.ts";
+import type { SessionId } from "../model/ids.ts";
 import type { JsonObject } from "../model/json.ts";
 import { decodeMessageInput, type MessageInput } from "../model/message.ts";
+import type { ProcessRun } from "../plugin/work-host.ts";
 import type { MonitorWake } from "../work/monitor.ts";
 import { MonitorRegistry } from "../work/monitor-registry.ts";
-import type { TaskRun } from "../work/task.ts";
-import { commitBeside, stateChange } from "./commit.ts";
+import type { TaskRecord, TaskRun } from "../work/task.ts";
+import { waitAtMost } from "../work/task-work.ts";
+import { commitChange, stateChange } from "./commit.ts";
 import type { ResidentSession } from "./resident-session.ts";
+import { SessionLease } from "./session-lease.ts";
 import { traceIssues } from "./trace-issues.ts";
 import type { TurnQueue } from "./turn-queue.ts";
 
@@ -20,18 +27,28 @@ const LAST_SAVE_MS = 1000;
 export class SessionWork {
   readonly monitors: MonitorRegistry;
   readonly #session: ResidentSession;
+  readonly #lease: SessionLease;
   #firstTurnInput: MessageInput | undefined;
+  #givenAgain: MessageInput | undefined;
+  #isNew = false;
+  #hasStoredTasks = false;
   #queue: TurnQueue | undefined;
   #mark = 0;
-  #saving: Promise<void> | undefined;
-  #isClosed = false;
+  #owning: Promise<boolean> | undefined;
+  #isOwner = false;
+  /** The commit under way, and the one that is to follow it. */
+  #saving: Promise<void> = Promise.resolve();
+  #nextSave: Promise<void> | undefined;
+  #phase: "open" | "closing" | "closed" = "open";
 
   constructor(session: ResidentSession) {
     this.#session = session;
+    this.#lease = new SessionLease(workLeaseId(session.id), session.parts.work.leases);
+    this.#lease.onLost = () => void this.#lost();
     this.monitors = new MonitorRegistry({
       clock: session.parts.clock,
       onWake: (wake) => void this.#wake(wake),
-      onChange: () => void this.moved().catch(() => undefined),
+      onChange: (change) => this.#monitorsChanged(change),
     });
   }
 
@@ -40,107 +57,219 @@ export class SessionWork {
     return this.#mark;
   }
 
-  /** Where wakes go. */
+  /** Whether the next commit is to write it. */
+  get hasMoved(): boolean {
+    const { saved } = this.#session.state;
+    if (saved.work < 0) return true;
+    return this.#mark !== saved.work && (this.#isNew || this.#isOwner) && this.#phase !== "closed";
+  }
+
+  get isClosing(): boolean {
+    return this.#phase !== "open";
+  }
+
+  /** Where wakes go; from now on there is work. */
   bind(queue: TurnQueue): void {
     this.#queue = queue;
     for (const { pluginId, monitors } of this.#session.plugins.monitors)
       this.monitors.registerSpecs(monitors, { pluginId });
   }
 
-  giveFirstTurnInput(input: MessageInput | undefined): void {
-    this.#firstTurnInput = input;
-    if (input !== undefined) this.#mark += 1;
+  /** What the session is created with; stored with its first commit. */
+  begin(firstTurnInput: MessageInput | undefined): void {
+    if (firstTurnInput === undefined) return;
+    this.#firstTurnInput = firstTurnInput;
+    this.#isNew = true;
+    this.#mark += 1;
   }
 
-  takeFirstTurnInput(): MessageInput | undefined {
+  /** What an effect that runs again created the session with: it has not taken it yet in this run. */
+  giveAgain(firstTurnInput: MessageInput | undefined): void {
+    this.#givenAgain = firstTurnInput;
+  }
+
+  /** There once, whoever asks. */
+  async takeFirstTurnInput(): Promise<MessageInput | undefined> {
+    const given = this.#givenAgain;
+    this.#givenAgain = undefined;
+    if (this.#firstTurnInput === undefined || !(await this.own())) return given;
     const input = this.#firstTurnInput;
-    if (input !== undefined) void this.moved().catch(() => undefined);
     this.#firstTurnInput = undefined;
-    return input;
+    if (input !== undefined) await this.moved();
+    return given ?? input;
+  }
+
+  /** Makes the work of the session this runtime's, with what is stored of it; false while another one has it. */
+  own(): Promise<boolean> {
+    if (this.#phase !== "open") return Promise.resolve(this.#isOwner);
+    this.#owning ??= this.#claim().finally(() => {
+      if (!this.#isOwner) this.#owning = undefined;
+    });
+    return this.#owning;
+  }
+
+  /** As `own`, for what cannot be done otherwise: rejects with `lease_held`. */
+  async requireOwn(): Promise<void> {
+    if (await this.own()) return;
+    const { id } = this.#session;
+    const message = `session ${id}: expected its tasks and monitors to be this runtime's, found them with another one`;
+    throw new MarlingError("lease_held", message, { details: { sessionId: id } });
   }
 
   /** Something that is stored has changed; resolves when the store has it. Changes that come together are one commit. */
   moved(): Promise<void> {
-    this.#mark += 1;
-    const session = this.#session;
-    if (this.#isClosed || session.state.revision === 0) return Promise.resolve();
-    this.#saving ??= Promise.resolve().then(() => {
-      this.#saving = undefined; // What changes while it is written is written after it.
-      return this.#save();
-    });
-    return this.#saving;
+    if (this.#isOwner) this.#mark += 1;
+    return this.#save();
   }
 
-  async #save(): Promise<void> {
-    const session = this.#session;
-    if (this.#mark !== session.state.saved.work)
-      await commitBeside(session, () => stateChange(session, "work"));
-  }
-
-  export(): JsonObject | undefined {
-    const tasks = this.#session.parts.work.tasks.exportDurable(this.#session.id);
-    const monitors = this.monitors.exportState();
+  export(): JsonObject {
+    const tasks = this.#isOwner ? this.#session.parts.work.tasks.exportDurable(this.#session.id) : undefined;
+    const input = this.#firstTurnInput as unknown as JsonObject | undefined;
     return {
       version: VERSION,
       ...(tasks === undefined ? {} : { tasks }),
-      monitors,
-      ...(this.#firstTurnInput === undefined
-        ? {}
-        : { firstTurnInput: this.#firstTurnInput as unknown as JsonObject }),
+      ...(this.#isOwner ? { monitors: this.monitors.exportState() } : {}),
+      ...(input === undefined ? {} : { firstTurnInput: input }),
     };
   }
 
-  /** Takes over what was stored, except tasks: see `takeUpTasks`. */
+  /** Shows what was stored, except tasks, which are shown where they can go on. */
   restore(component: JsonObject | undefined): void {
-    if (component === undefined || component.version !== VERSION) return;
+    if (component?.version !== VERSION) return;
+    this.#hasStoredTasks = component.tasks !== undefined;
     if (component.monitors !== undefined) this.monitors.restoreState(component.monitors as JsonObject);
-    if (component.firstTurnInput !== undefined)
-      this.#firstTurnInput = decodeMessageInput(component.firstTurnInput);
+    this.#firstTurnInput =
+      component.firstTurnInput === undefined ? undefined : decodeMessageInput(component.firstTurnInput);
   }
 
-  /** Goes on with the durable tasks of an earlier process, unless somebody else has the session. */
-  async takeUpTasks(component: JsonObject | undefined): Promise<void> {
-    const session = this.#session;
-    if (component?.tasks === undefined) return;
-    session.lease.join();
-    try {
-      if ((await session.lease.claim()).kind === "held") return;
-      session.parts.work.tasks.restoreDurable(session.id, component.tasks, ({ producer, label }) =>
-        this.runner(producer, label),
-      );
-      await this.moved();
-    } finally {
-      await session.lease.leave();
-    }
+  /** Goes on with what is stored, if there is anything to go on with and nobody else does. */
+  async takeUp(): Promise<void> {
+    if (this.#hasStoredTasks) await this.own();
   }
 
   /** What runs the durable tasks of a plugin that have this label. */
-  runner(pluginId: string, label: string | undefined): TaskRun | undefined {
-    return label === undefined ? undefined : this.#session.plugins.background(pluginId)?.[label];
+  runner({ producer, label }: Pick<TaskRecord, "producer" | "label">): TaskRun | undefined {
+    const { id, plugins, parts } = this.#session;
+    const declared = label === undefined ? undefined : plugins.background(producer);
+    const run: ProcessRun | undefined =
+      label !== undefined && declared !== undefined && Object.hasOwn(declared, label)
+        ? declared[label]
+        : undefined;
+    return run === undefined ? undefined : parts.work.withSignals(id, run);
   }
 
-  /** Ends everything that runs here; what is durable goes on in another process, or when the session is opened again. */
-  async close(): Promise<void> {
-    const { parts, id, state } = this.#session;
-    const { parentSessionId } = state;
-    await parts.work.tasks.closeSession(id, parentSessionId === undefined ? {} : { parentSessionId });
+  /** Resolves when no durable task runs here. */
+  async quiet(): Promise<void> {
+    const { id, parts } = this.#session;
+    const isAtWork = (task: TaskRecord): boolean =>
+      task.durable?.recovery === "rerun" &&
+      (task.state === "running" || (task.state === "pending" && this.runner(task) !== undefined));
+    for (;;) {
+      const running = parts.work.tasks.list(id, { includeTerminal: false }).filter(isAtWork);
+      if (running.length === 0 || this.isClosing) return;
+      await Promise.allSettled(running.map((task) => parts.work.tasks.settled(id, task.id)));
+    }
+  }
+
+  /**
+   * Ends everything that runs here; what is durable goes on in another process, or when the session is opened again.
+   * With the runtime nothing is cancelled or transferred that a crash would have left.
+   */
+  async close({ isWithRuntime = false }: { readonly isWithRuntime?: boolean } = {}): Promise<void> {
+    const { parts, id } = this.#session;
+    const { tasks, hidden } = parts.work;
+    this.#phase = "closing";
+    await this.#owning?.catch(() => undefined);
     await this.monitors.close();
+    if (!isWithRuntime) await this.#closeTasks();
     await this.#saveAtLast();
-    this.#isClosed = true;
-    parts.work.tasks.forgetEnded(id);
-    parts.work.hidden.forgetHidden(id);
+    this.#phase = "closed";
+    await tasks.interruptDurable(id);
+    tasks.forgetEnded(id);
+    hidden.forgetHidden(id);
+    await this.#lease.release().catch(() => undefined); // It runs out by itself.
   }
 
-  /** Writes what is not written yet; another runtime that has the session is not waited for long. */
+  /** One commit at a time, and one that waits: what comes while a commit is under way is in the next. */
+  #save(): Promise<void> {
+    if (this.#phase === "closed" || !this.#isOwner || this.#session.state.revision === 0)
+      return Promise.resolve();
+    this.#nextSave ??= this.#saving
+      .catch(() => undefined) // Whoever asked for it was told.
+      .then(() => {
+        this.#nextSave = undefined;
+        this.#saving = this.#commit();
+        return this.#saving;
+      });
+    return this.#nextSave;
+  }
+
+  /** Writes what is not written yet; another runtime that is at work in the session is not waited for long. */
   async #saveAtLast(): Promise<void> {
-    const { state, parts } = this.#session;
-    if (state.revision === 0 || this.#mark === state.saved.work) return;
-    let stop = (): void => undefined;
-    const late = new Promise<void>((resolve) => {
-      stop = parts.clock.after(LAST_SAVE_MS, resolve);
-    });
-    await Promise.race([this.#save().catch(() => undefined), late]);
-    stop();
+    const saved = this.hasMoved ? this.#save() : this.#saving;
+    const reported = saved.catch((thrown: unknown) => this.#report("work_not_stored", thrown));
+    await waitAtMost(LAST_SAVE_MS, { clock: this.#session.parts.clock, work: [reported] });
+  }
+
+  async #commit(): Promise<void> {
+    const session = this.#session;
+    if (!this.hasMoved) return;
+    if (this.#lease.generation !== undefined) await this.#lease.ensure();
+    await commitChange(session, () => ({
+      ...stateChange(session, "work"),
+      rebases: true,
+      isBesideTurns: true,
+    }));
+  }
+
+  async #claim(): Promise<boolean> {
+    const { id, parts, state } = this.#session;
+    if (parts.effects.remembers === true && (await this.#lease.claim()).kind === "held") return false;
+    const stored = state.revision === 0 ? undefined : await parts.store.load(id, { isPartial: true });
+    const component = state.saved.work < 0 ? undefined : stored?.components.work;
+    if (component !== undefined) this.restore(component);
+    this.#isOwner = true;
+    this.#isNew = false;
+    try {
+      if (component?.version === VERSION && component.tasks !== undefined)
+        parts.work.tasks.restoreDurable(id, component.tasks, (task) => this.runner(task));
+      return true;
+    } catch (thrown) {
+      this.#isOwner = false; // What cannot be read is not to be written over.
+      await this.#lease.release();
+      throw thrown;
+    }
+  }
+
+  /** Another runtime has it now: nothing that is stored goes on here. */
+  async #lost(): Promise<void> {
+    this.#isOwner = false;
+    this.#owning = undefined;
+    const running = this.monitors.peek().monitors.filter(({ state }) => state === "running");
+    await Promise.allSettled([
+      this.#session.parts.work.tasks.interruptDurable(this.#session.id),
+      ...running.map(({ spec }) => this.monitors.stop(spec.id)),
+    ]);
+  }
+
+  /** What its tasks say about the end of the session. One that cannot be stopped does not keep it. */
+  async #closeTasks(): Promise<void> {
+    const { parts, id, state } = this.#session;
+    const parent =
+      state.parentSessionId === undefined ? undefined : parts.sessions.find(state.parentSessionId);
+    const heir =
+      parent === undefined || parent.work.isClosing || !(await parent.work.own().catch(() => false))
+        ? {}
+        : { parentSessionId: parent.id };
+    await parts.work.tasks
+      .closeSession(id, heir)
+      .catch((thrown: unknown) => this.#report("task_cancel_failed", thrown));
+  }
+
+  #monitorsChanged(change: "status" | "output"): void {
+    if (!this.#isOwner) return;
+    this.#mark += 1;
+    if (change === "status") this.#save().catch(() => undefined); // The next change is written with this one.
   }
 
   async #wake({ monitorId, text, sequence }: MonitorWake): Promise<void> {
@@ -153,9 +282,17 @@ export class SessionWork {
       });
       await submitted?.turn.done.promise.catch(() => undefined);
     } catch (thrown) {
-      const issue = { kind: "runtime", code: "monitor_wake_failed", message: String(thrown) } as const;
-      await traceIssues(this.#session, "monitor_wake_failed", [issue]);
+      if (this.#queue?.isClosed !== true) await this.#report("monitor_wake_failed", thrown);
     }
     this.monitors.ackWake([monitorId]);
   }
+
+  async #report(code: string, thrown: unknown): Promise<void> {
+    await traceIssues(this.#session, code, [{ kind: "runtime", code, message: messageOf(thrown) }]);
+  }
+}
+
+/** Who has the work of a session is known by a lease of its own, under an id that no session can have. */
+function workLeaseId(id: SessionId): SessionId {
+  return `${id}\u001fwork` as SessionId;
 }

@@ -3,7 +3,7 @@
 import type { MonitorDeclaration, MonitorSnapshot, MonitorUpdateBatch } from "../work/monitor.ts";
 import type { TaskEvent, TaskFilter, TaskRecord } from "../work/task.ts";
 import type { ResidentSession } from "./resident-session.ts";
-import { startMonitor } from "./work-host.ts";
+import { monitorSnapshot, startMonitor, stopMonitor, takeMonitorUpdates } from "./session-monitors.ts";
 
 export interface TaskAdmin {
   /** All tasks, ended ones too, oldest first. */
@@ -35,11 +35,10 @@ export function taskAdmin({ id, parts }: ResidentSession): TaskAdmin {
 }
 
 export function monitorAdmin(session: ResidentSession): MonitorAdmin {
-  const { monitors } = session.work;
   return Object.freeze({
-    snapshot: () => monitors.snapshot(),
+    snapshot: () => monitorSnapshot(session),
     start: (target: MonitorDeclaration | string) => startMonitor(session, target),
-    stop: (monitorId: string) => monitors.stop(monitorId),
-    takeUpdates: () => monitors.takeUpdates(),
+    stop: (monitorId: string) => stopMonitor(session, monitorId),
+    takeUpdates: () => takeMonitorUpdates(session),
   });
 }

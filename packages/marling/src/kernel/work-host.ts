@@ -1,36 +1,43 @@
 // Tasks and monitors as plugins and hosts ask for them.
 
-import type { AsyncQueue } from "../base/async-queue.ts";
-import type { Json } from "../model/json.ts";
+import { MarlingError } from "../base/errors.ts";
 import { textOf, toMessage } from "../model/message.ts";
 import type {
   InjectedInput,
   MonitorHost,
   ProcessReadService,
+  ProcessRun,
   ProcessService,
   TaskHost,
 } from "../plugin/work-host.ts";
-import type { MonitorDeclaration, MonitorSnapshot } from "../work/monitor.ts";
-import type { TaskContext, TaskRecord, TaskRun, TaskSpec } from "../work/task.ts";
+import type { TaskRecord, TaskRun, TaskSpec } from "../work/task.ts";
 import type { ResidentSession } from "./resident-session.ts";
+import { serviceKey } from "./service-scope.ts";
+import { monitorSnapshot, startMonitor, stopMonitor, takeMonitorUpdates } from "./session-monitors.ts";
+import type { TurnRun } from "./turn-run.ts";
 
 /** Finds a session that may be reached; rejects for any other. */
 type Reach = (id: string) => Promise<ResidentSession>;
 
-export function taskServices(from: ResidentSession, reach: Reach): TaskHost {
+/** What effects are part of the services are asked from; none beside turns. */
+type Scope = TurnRun | undefined;
+
+export function taskServices(from: ResidentSession, reach: Reach, scope: Scope): TaskHost {
   const { tasks, hidden, handles } = from.parts.work;
   const { limit } = from.plugins.runner;
   const idOf = async (id: string): Promise<string> => (await reach(id)).id;
   return {
-    injectTurnInput: async (id, input) => inject(from, await reach(id), input),
+    injectTurnInput: async (id, input) => inject({ from, to: await reach(id), scope }, input),
     spawnHiddenTask: async (id, label, task) => hidden.spawnHidden(await idOf(id), label, task),
     awaitHiddenTasks: (id) => limit.during(async () => hidden.awaitHidden(await idOf(id))),
     spawnManagedTask: async (id, spec, task) => {
-      await spawn(await reach(id), spec, task);
+      await spawn({ session: await reach(id), scope }, spec, task);
     },
     cancelManagedTask: async (id, taskId) => tasks.cancelManaged(await idOf(id), taskId),
     registerBackgroundTask: async (id, spec, cancel) => {
-      await tasks.register(await idOf(id), spec, cancel === undefined ? {} : { cancel });
+      const session = await reach(id);
+      if (spec.durable !== undefined) await session.work.requireOwn();
+      await tasks.register(session.id, spec, cancel === undefined ? {} : { cancel });
     },
     unregisterBackgroundTask: async (id, taskId) => tasks.unregister(await idOf(id), taskId),
     completeBackgroundTask: async (id, taskId, completion) =>
@@ -45,39 +52,24 @@ export function taskServices(from: ResidentSession, reach: Reach): TaskHost {
     cancelBackgroundTask: async (id, taskId) => tasks.cancel(await idOf(id), taskId),
     cancelAllBackgroundTasks: async (id) => tasks.cancelAll(await idOf(id)),
     validateAsyncHandlesVisible: async (id, ids) => handles.validateVisible(await idOf(id), ids),
-    transferAsyncHandles: async (source, to, ids) =>
-      handles.transfer(await idOf(source), await idOf(to), ids),
+    transferAsyncHandles: async (source, to, ids) => {
+      const target = await reach(to);
+      const sourceId = await idOf(source);
+      if (ids.some((taskId) => tasks.get(sourceId, taskId)?.durable !== undefined))
+        await target.work.requireOwn();
+      handles.transfer(sourceId, target.id, ids);
+    },
     cancelUnreferencedAsyncHandles: async (id, keep) => handles.cancelUnreferenced(await idOf(id), keep),
   };
 }
 
 export function monitorServices(reach: Reach): MonitorHost {
   return {
-    monitorSnapshot: async (id) => (await reach(id)).work.monitors.snapshot(),
-    takeMonitorUpdates: async (id) => (await reach(id)).work.monitors.takeUpdates(),
+    monitorSnapshot: async (id) => monitorSnapshot(await reach(id)),
+    takeMonitorUpdates: async (id) => takeMonitorUpdates(await reach(id)),
     startMonitor: async (id, spec) => startMonitor(await reach(id), spec),
-    stopMonitor: async (id, monitorId) => (await reach(id)).work.monitors.stop(monitorId),
+    stopMonitor: async (id, monitorId) => stopMonitor(await reach(id), monitorId),
   };
-}
-
-/** Starts a monitor, which is a task of its session for as long as it runs. */
-export async function startMonitor(
-  session: ResidentSession,
-  target: MonitorDeclaration | string,
-): Promise<MonitorSnapshot> {
-  const { monitors } = session.work;
-  const snapshot = await monitors.start(target);
-  const monitorId = typeof target === "string" ? target : target.id;
-  const id = `monitor:${monitorId}`;
-  const { tasks } = session.parts.work;
-  const known = tasks.get(session.id, id);
-  if (known === undefined || known.completedAt !== undefined) {
-    await tasks.spawnManaged(session.id, { id, kind: "monitor", producer: "monitors" }, async () => {
-      const { state } = await monitors.whenEnded(monitorId);
-      return { state };
-    });
-  }
-  return snapshot;
 }
 
 export function processReads(from: ResidentSession, reach: Reach): ProcessReadService {
@@ -91,14 +83,15 @@ export function processReads(from: ResidentSession, reach: Reach): ProcessReadSe
 export function processServices(
   from: ResidentSession,
   reach: Reach,
-  parentInvocation: string,
+  { parentInvocation, scope }: { readonly parentInvocation: string; readonly scope?: Scope },
 ): ProcessService {
   const { work } = from.parts;
   const { limit } = from.plugins.runner;
   return Object.freeze({
     ...processReads(from, reach),
     parentInvocation,
-    start: async (id: string, spec: TaskSpec, run?: TaskRun) => spawn(await reach(id), spec, run),
+    start: async (id: string, spec: TaskSpec, run?: ProcessRun) =>
+      spawn({ session: await reach(id), scope }, spec, run),
     await: (id: string, processId: string) =>
       limit.during(async () => work.tasks.settled((await reach(id)).id, processId)),
     signal: async (id: string, processId: string, message: unknown) =>
@@ -107,35 +100,57 @@ export function processServices(
   });
 }
 
-/** What the work of a task is given here: messages, too. */
-export interface SignalledTaskContext extends TaskContext {
-  readonly signals: AsyncIterable<Json>;
+interface Place {
+  readonly session: ResidentSession;
+  readonly scope: Scope;
 }
 
-/** Runs a task of a session. A durable one is run by the plugin that declares its label, so that a restart finds it. */
-function spawn(session: ResidentSession, spec: TaskSpec, run: TaskRun | undefined): Promise<TaskRecord> {
-  const { work } = session.parts;
-  const given = run ?? session.work.runner(spec.producer, spec.label) ?? (() => undefined);
-  return work.tasks.spawnManaged(session.id, spec, async (context) => {
-    const signals: AsyncQueue<Json> = work.signals(session.id, spec.id);
-    try {
-      return await given({ ...context, signals } as SignalledTaskContext);
-    } finally {
-      work.endSignals(session.id, spec.id);
-    }
+/** Runs a task of a session. A durable one that an effect started before is found by the effect, not started again. */
+async function spawn(
+  { session, scope }: Place,
+  spec: TaskSpec,
+  run: ProcessRun | undefined,
+): Promise<TaskRecord> {
+  const { tasks } = session.parts.work;
+  if (spec.durable === undefined) return tasks.spawnManaged(session.id, spec, workOf(session, spec, run));
+  await session.work.requireOwn();
+  const key = spec.idempotencyKey ?? (scope === undefined ? undefined : serviceKey(scope, "task", undefined));
+  const known = key === undefined ? undefined : tasks.get(session.id, spec.id);
+  if (known !== undefined && known.idempotencyKey === key) return known;
+  const keyed = key === undefined ? spec : { ...spec, idempotencyKey: key };
+  return tasks.spawnManaged(session.id, keyed, workOf(session, keyed, run));
+}
+
+/** What a restart shall run again is run by what a restart finds: the plugin's work of that label. */
+function workOf(session: ResidentSession, spec: TaskSpec, run: ProcessRun | undefined): TaskRun {
+  const declared = session.work.runner(spec);
+  const isRerun = spec.durable?.recovery === "rerun";
+  if (declared !== undefined && (isRerun || run === undefined)) return declared;
+  if (run !== undefined && !isRerun) return session.parts.work.withSignals(session.id, run);
+  const { id, producer, label } = spec;
+  const expected = isRerun ? "work that a restart finds" : "work to run";
+  const message = `task ${id}: expected ${expected}, found no background of plugin ${producer} with label ${String(label)}`;
+  throw new MarlingError("invalid_task", message, {
+    details: { taskId: id, producer, label: label ?? null },
   });
 }
 
-async function inject(
-  from: ResidentSession,
-  to: ResidentSession,
-  { id, message }: InjectedInput,
-): Promise<void> {
-  const text = textOf(toMessage(message, "injected"));
+interface Injection {
+  readonly from: ResidentSession;
+  readonly to: ResidentSession;
+  readonly scope: Scope;
+}
+
+async function inject({ from, to, scope }: Injection, { id, message }: InjectedInput): Promise<void> {
+  const words = toMessage(message, "injected");
+  const attachments = words.parts.flatMap((part) => (part.kind === "attachment" ? [part.source] : []));
+  const input = { text: textOf(words), ...(attachments.length === 0 ? {} : { attachments }) };
   const { queue } = await from.parts.sessions.openBelow(to.id, from);
-  await queue.submit(text, {
+  const key =
+    id ?? (scope === undefined ? undefined : `${from.id}:${serviceKey(scope, "injected", undefined)}`);
+  await queue.submit(input, {
     deliver: "active_turn",
     cause: { kind: "injected", id: from.id },
-    ...(id === undefined ? {} : { key: `injection:${id}` }),
+    ...(key === undefined ? {} : { key: `injection:${key}` }),
   });
 }

@@ -10,7 +10,6 @@ import type { SessionAuthority, SubagentContext, ToolAccess } from "../session/f
 import { resolveToolCatalog, type ToolCatalog } from "../tool/catalog.ts";
 import type { ToolRegistry } from "../tool/registry.ts";
 import type { MonitorDeclaration } from "../work/monitor.ts";
-import type { TaskRun } from "../work/task.ts";
 import type { StateDelta } from "./durable.ts";
 import type { PluginExtensions } from "./extensions.ts";
 import { type AuthorityRequest, forkSession, narrowAuthority } from "./fork.ts";
@@ -43,6 +42,7 @@ import { requireProtocol, type SlotName } from "./slots.ts";
 import type { PluginSessionSnapshot } from "./snapshot.ts";
 import type { StateScopes } from "./state-scopes.ts";
 import type { TriggerCatalog } from "./trigger.ts";
+import type { ProcessRun } from "./work-host.ts";
 
 export interface PluginSessionInit {
   readonly host: PluginHost;
@@ -118,7 +118,7 @@ export class PluginSession extends SessionHooks {
   }
 
   /** What runs the durable tasks of a plugin, by label. */
-  background(pluginId: string): { readonly [label: string]: TaskRun } | undefined {
+  background(pluginId: string): { readonly [label: string]: ProcessRun } | undefined {
     return this.#init.instances.find(({ id }) => id === pluginId)?.parts.background;
   }
 

@@ -6,7 +6,6 @@ import type { SubagentContext, ToolAccess } from "../session/frame.ts";
 import type { InferSchema, Schema, ToolProvider } from "../tool/contract.ts";
 import type { ToolDefinition } from "../tool/define-tool.ts";
 import type { MonitorDeclaration } from "../work/monitor.ts";
-import type { TaskRun } from "../work/task.ts";
 import type { DurableOptions, DurableState } from "./durable.ts";
 import type { PluginExtension, PluginExtensions } from "./extensions.ts";
 import type {
@@ -22,6 +21,7 @@ import type { PluginOperations } from "./operation.ts";
 import type { CodeExecutor, ProtocolDriverFactory, ProtocolSession } from "./protocol.ts";
 import type { SnapshotMeta, SnapshotReader, SnapshotWriter } from "./snapshot.ts";
 import type { TriggerDeclaration } from "./trigger.ts";
+import type { ProcessRun } from "./work-host.ts";
 
 /** One handler or several, run in the order given. */
 export type Handlers<K extends HookName> = HookHandler<K> | readonly HookHandler<K>[];
@@ -50,7 +50,7 @@ export interface PluginParts {
   readonly triggers?: readonly TriggerDeclaration[];
   readonly monitors?: readonly MonitorDeclaration[];
   /** What runs the plugin's durable tasks, by label: when they are started, and again after a restart. */
-  readonly background?: { readonly [label: string]: TaskRun };
+  readonly background?: { readonly [label: string]: ProcessRun };
   readonly prompt?: Handlers<"prompt.contribute">;
   readonly toolCatalog?: Handlers<"tool_catalog.contribute">;
   readonly turn?: {

@@ -1,9 +1,17 @@
 // What plugins may ask for beside turns: tasks, and commands that watch something.
 
 import { MarlingError } from "../base/errors.ts";
+import type { Json } from "../model/json.ts";
 import type { MessageInput } from "../model/message.ts";
 import type { MonitorDeclaration, MonitorSnapshot, MonitorUpdateBatch } from "../work/monitor.ts";
-import type { TaskCancel, TaskCompletion, TaskRecord, TaskRun, TaskSpec, TaskState } from "../work/task.ts";
+import type {
+  TaskCancel,
+  TaskCompletion,
+  TaskContext,
+  TaskRecord,
+  TaskSpec,
+  TaskState,
+} from "../work/task.ts";
 
 /** A message for the turn that runs, or for the next one. */
 export interface InjectedInput {
@@ -11,6 +19,15 @@ export interface InjectedInput {
   readonly id?: string;
   readonly message: MessageInput;
 }
+
+/** What the work of a task is given. */
+export interface ProcessContext extends TaskContext {
+  /** Messages for the task, while it runs here. */
+  readonly signals: AsyncIterable<Json>;
+}
+
+/** The work of a task. What it returns is the result and must be JSON, or nothing. */
+export type ProcessRun = (context: ProcessContext) => unknown;
 
 export interface TaskHost {
   /** Reaches the session at its next checkpoint; when it is idle, as a turn. */
@@ -23,8 +40,11 @@ export interface TaskHost {
   ): Promise<void>;
   /** Waits for all hidden tasks, those that they start included; the first failure is thrown. */
   awaitHiddenTasks(sessionId: string): Promise<void>;
-  /** Runs a task. A durable one is found again after a restart; what runs it then is the plugin's `background` of its label. */
-  spawnManagedTask(sessionId: string, spec: TaskSpec, task?: TaskRun): Promise<void>;
+  /**
+   * Runs a task. One that a restart is to run again is run by what its producer, a plugin, has as `background` for its
+   * label, now and then. An effect that runs again finds the durable task that it started.
+   */
+  spawnManagedTask(sessionId: string, spec: TaskSpec, task?: ProcessRun): Promise<void>;
   cancelManagedTask(sessionId: string, taskId: string): Promise<void>;
   /** Lists a task that runs elsewhere. */
   registerBackgroundTask(sessionId: string, spec: TaskSpec, cancel?: TaskCancel): Promise<void>;
@@ -61,7 +81,7 @@ export interface ProcessReadService {
 export interface ProcessService extends ProcessReadService {
   /** What its processes are children of: the operation or effect that has the service. */
   readonly parentInvocation: string;
-  start(sessionId: string, spec: TaskSpec, run?: TaskRun): Promise<TaskRecord>;
+  start(sessionId: string, spec: TaskSpec, run?: ProcessRun): Promise<TaskRecord>;
   await(sessionId: string, processId: string): Promise<TaskRecord>;
   /** A message for the work, which reads them from `signals` of its context. */
   signal(sessionId: string, processId: string, message: unknown): Promise<void>;

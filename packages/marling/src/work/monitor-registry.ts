@@ -39,8 +39,11 @@ export interface MonitorRegistryOptions {
   readonly environment?: Readonly<Record<string, string | undefined>>;
   /** A line is to become a turn. Called once, and not again for this monitor until `ackWake`, its end or its stop. Must not throw. */
   readonly onWake: (wake: MonitorWake) => void;
-  /** `exportState` returns something new. Lines that arrive together share a call, so it should only make a note. Must not throw. */
-  readonly onChange?: () => void;
+  /**
+   * `exportState` returns something new: what a monitor is in, or only what it said. Lines that arrive together share a
+   * call, so it should only make a note. Must not throw.
+   */
+  readonly onChange?: (change: "status" | "output") => void;
 }
 
 /** One start of a monitor. */
@@ -140,7 +143,7 @@ export class MonitorRegistry {
       this.#revision += 1;
       hasMoved = true;
     }
-    if (hasMoved) this.#options.onChange?.();
+    if (hasMoved) this.#options.onChange?.("output");
   }
 
   /** Resolves with the status of a monitor once it does not run. Throws `unknown_monitor`. */
@@ -274,7 +277,7 @@ export class MonitorRegistry {
       this.#revision += 1;
       if (text !== undefined) this.#options.onWake({ monitorId: status.spec.id, text, sequence });
     }
-    this.#options.onChange?.();
+    this.#options.onChange?.("output");
   }
 
   /** Whether a line may wake, and if so nothing else may until it is acknowledged. */
@@ -326,7 +329,7 @@ export class MonitorRegistry {
   #replace(monitor: Monitor, status: MonitorStatus): void {
     monitor.status = Object.freeze(status);
     this.#revision += 1;
-    this.#options.onChange?.();
+    this.#options.onChange?.("status");
   }
 
   #activeCount(): number {

@@ -37,7 +37,7 @@ export async function waitAtMost(
 ): Promise<void> {
   if (work.length === 0) return;
   const over = deferred<void>();
-  const cancelTimer = clock.after(ms, over.resolve, { isBackground: true });
+  const cancelTimer = clock.after(ms, over.resolve); // Whoever waits is waited for: a process does not end meanwhile.
   await Promise.race([Promise.all(work), over.promise]);
   cancelTimer();
 }
