@@ -10,10 +10,14 @@ const ENTRIES = [
   "index.ts",
   "ai-sdk.ts",
   "host.ts",
+  "mcp.ts",
+  "models.ts",
+  "otel.ts",
   "plugin/index.ts",
   "plugins.ts",
   "sqlite.ts",
   "testing/index.ts",
+  "tools.ts",
 ];
 const KERNEL = [
   "kernel",
@@ -52,6 +56,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "base",
     "work/task.ts",
     "work/monitor.ts",
+    "work/trigger.ts",
     ...CONTRACTS,
   ],
   kernel: KERNEL,

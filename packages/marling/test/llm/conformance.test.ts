@@ -1,4 +1,4 @@
-// Every provider of the AI SDK, both lines, against a server that speaks its wire format.
+// Every provider of the AI SDK, both lines, and the native models, against a server that speaks their wire format.
 
 import type { ModelPort, ModelRequest } from "marling";
 import { aiSdkModel } from "marling/ai-sdk";
@@ -168,7 +168,7 @@ describe.each(PROVIDERS)("$name", (provider) => {
   });
 
   test("[LA5] a server that is not there is a network failure that may be retried", async () => {
-    const port = aiSdkModel(provider.model("http://127.0.0.1:9"));
+    const port = portOf(provider, "http://127.0.0.1:9");
     expect(failureOf(await call(port))).toMatchObject({ kind: "network", retryable: true });
   });
 
@@ -244,9 +244,14 @@ interface Served {
 
 async function serve(provider: Provider, replies: readonly WireReply[]): Promise<Served> {
   const server = await wireServer(replies);
-  const port = aiSdkModel(provider.model(server.url));
+  const port = portOf(provider, server.url);
   const { providerOptions } = provider;
   return { server, port, ask: (changes, signal) => call(port, { providerOptions, ...changes }, signal) };
+}
+
+function portOf(provider: Provider, url: string): ModelPort {
+  const model = provider.model(url);
+  return "doStream" in model ? aiSdkModel(model) : model;
 }
 
 function requestFor({ providerOptions }: Provider): ModelRequest {
@@ -268,7 +273,7 @@ function stream(events: readonly string[]): Extract<WireReply, { kind: "stream" 
 }
 
 function nameOf({ name }: Provider): string {
-  return name.replace(/ v[34]$/, "");
+  return name.replace(/^native | v[34]$/g, "");
 }
 
 /** What each wire has of the reasoning that was answered. */

@@ -1,8 +1,8 @@
 // What the errors of providers come to.
 
 import { describe, expect, test } from "vitest";
-import { failureOf } from "../../src/llm/ai-sdk/failure.ts";
-import { retryAfterMs } from "../../src/llm/ai-sdk/retry-after.ts";
+import { failureOf } from "../../src/llm/failure.ts";
+import { retryAfterMs } from "../../src/llm/retry-after.ts";
 import type { ModelFailureKind } from "../../src/model/model-response.ts";
 
 type Row = readonly [title: string, thrown: unknown, kind: ModelFailureKind, retryable: boolean];

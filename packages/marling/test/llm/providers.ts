@@ -1,4 +1,4 @@
-// The providers of the AI SDK that the conformance suite runs over, both lines of each.
+// What the conformance suite runs over: the providers of the AI SDK, both lines of each, and the native models.
 
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createGoogleGenerativeAI } from "@ai-sdk/google";
@@ -8,8 +8,9 @@ import { createAnthropic as createAnthropicV4 } from "ai-sdk-anthropic-v4";
 import { createGoogleGenerativeAI as createGoogleV4 } from "ai-sdk-google-v4";
 import { createOpenAICompatible as createCompatibleV4 } from "ai-sdk-openai-compatible-v4";
 import { createOpenAI as createOpenAIV4 } from "ai-sdk-openai-v4";
-import type { AiSdkLanguageModel } from "marling";
+import type { AiSdkLanguageModel, ModelPort } from "marling";
 import type { JsonObject } from "../../src/model/json.ts";
+import { anthropicModel, openaiModel } from "../../src/models.ts";
 import { anthropicWire } from "./anthropic-wire.ts";
 import { compatibleWire, openAiChatWire } from "./chat-wire.ts";
 import { googleWire } from "./google-wire.ts";
@@ -20,7 +21,7 @@ export interface Provider {
   readonly name: string;
   readonly wire: Wire;
   /** A model that talks to a server. */
-  model(url: string): AiSdkLanguageModel;
+  model(url: string): AiSdkLanguageModel | ModelPort;
   /** What the calls of the suite are made with. */
   readonly providerOptions: JsonObject;
 }
@@ -89,5 +90,23 @@ export const PROVIDERS: readonly Provider[] = [
     wire: compatibleWire,
     providerOptions: {},
     model: (url) => createCompatibleV4({ baseURL: `${url}/v1`, ...compatible })("local-model"),
+  },
+  {
+    name: "native anthropic",
+    wire: anthropicWire,
+    providerOptions: {},
+    model: (url) => anthropicModel({ baseUrl: `${url}/v1`, apiKey, model: "claude-sonnet-4-5" }),
+  },
+  {
+    name: "native openai chat",
+    wire: openAiChatWire,
+    providerOptions: {},
+    model: (url) => openaiModel({ baseUrl: `${url}/v1`, apiKey, model: "gpt-4o" }),
+  },
+  {
+    name: "native openai-compatible",
+    wire: compatibleWire,
+    providerOptions: {},
+    model: (url) => openaiModel({ baseUrl: `${url}/v1`, model: "local-model" }),
   },
 ];

@@ -12,7 +12,8 @@ import { createOpenAICompatible as createCompatibleV4 } from "ai-sdk-openai-comp
 import { openai as openaiV4 } from "ai-sdk-openai-v4";
 import { type AiSdkLanguageModel, createRuntime } from "marling";
 import { aiSdkModel } from "marling/ai-sdk";
-import type { CallOptions, FilePartV3, FilePartV4 } from "../../src/llm/ai-sdk/call-options.ts";
+import type { CallOptions } from "../../src/llm/ai-sdk/call-options.ts";
+import type { FilePartV3, FilePartV4 } from "../../src/llm/prompt-message.ts";
 
 /** Types that are the same but for `readonly`. */
 type Mutable<T> = T extends Uint8Array | URL | AbortSignal

@@ -3,12 +3,13 @@
 import { deferred } from "../../base/deferred.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
 import type { ModelOutcome } from "../../model/model-response.ts";
+import { unknownParameters } from "../call-parameters.ts";
 import type { ModelCallOptions, ModelPort, ModelRequest } from "../contract.ts";
-import { buildCall, type CallBuilder, unknownParameters } from "./build-call.ts";
+import { cancelled, failureOf } from "../failure.ts";
+import { membersOf } from "../members-of.ts";
+import { buildCall, type CallBuilder } from "./build-call.ts";
 import type { CallOptions } from "./call-options.ts";
-import { cancelled, failureOf } from "./failure.ts";
 import type { AiSdkLanguageModel, AiSdkStream } from "./language-model.ts";
-import { membersOf } from "./members-of.ts";
 import { ResponseBuilder } from "./response-builder.ts";
 
 /** What is known of a model, and what its calls are made with unless a request says otherwise. */

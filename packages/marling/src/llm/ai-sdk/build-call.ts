@@ -1,51 +1,29 @@
 // From a request of ours to a call of the AI SDK.
 
-import type { Json, JsonObject } from "../../model/json.ts";
-import type { ModelMessage, ModelRequest, ToolSpec } from "../contract.ts";
-import { type AttachmentReader, attachmentPart } from "./attachment-part.ts";
+import { inputSchemaOf, type PromptBuilder, type PromptSite, promptOf, withSchema } from "../build-prompt.ts";
+import { knownParameters } from "../call-parameters.ts";
+import type { ModelRequest, ToolSpec } from "../contract.ts";
 import {
-  type CallOptions,
-  type CallParameters,
   mergeProviderData,
   type PromptMessage,
   type ProviderData,
   providerData,
   type SystemMessage,
-} from "./call-options.ts";
-import { type AttachmentPart, convertMessage, type MessageTarget } from "./convert-message.ts";
+} from "../prompt-message.ts";
+import type { CallOptions } from "./call-options.ts";
 import type { AiSdkLanguageModel } from "./language-model.ts";
-import { PromptAssembly } from "./prompt-assembly.ts";
 
 /** What a port of a model keeps between calls. */
-export interface CallBuilder {
+export interface CallBuilder extends PromptBuilder {
   readonly model: AiSdkLanguageModel;
-  /** The port's id. */
-  readonly id: string;
   readonly caches: boolean;
-  /** Messages without attachments as they were converted before: a request costs what is new in it. */
-  readonly converted: WeakMap<ModelMessage, readonly PromptMessage[]>;
 }
 
-export interface CallSite {
+export interface CallSite extends PromptSite {
   readonly signal: AbortSignal;
-  readonly blobs: AttachmentReader["blobs"];
-  readonly withheld: ReadonlySet<string>;
 }
 
 const CACHE_HERE: ProviderData = { anthropic: { cacheControl: { type: "ephemeral" } } };
-
-/** The names that parameters may have, and what each must be. */
-const PARAMETERS: { readonly [K in keyof Required<CallParameters>]: (value: Json) => boolean } = {
-  maxOutputTokens: isNumber,
-  temperature: isNumber,
-  topP: isNumber,
-  topK: isNumber,
-  presencePenalty: isNumber,
-  frequencyPenalty: isNumber,
-  seed: isNumber,
-  stopSequences: (value) => Array.isArray(value) && value.every((item) => typeof item === "string"),
-  reasoning: (value) => typeof value === "string",
-};
 
 export async function buildCall(
   builder: CallBuilder,
@@ -72,62 +50,10 @@ export async function buildCall(
   };
 }
 
-/** The parameters that no model of the AI SDK knows, or that are of the wrong type. */
-export function unknownParameters(parameters: JsonObject): readonly string[] {
-  return Object.keys(parameters).filter((name) => !isKnown(name, parameters[name] as Json));
-}
-
-async function promptOf(
-  builder: CallBuilder,
-  messages: readonly ModelMessage[],
-  site: CallSite,
-): Promise<readonly PromptMessage[]> {
-  const assembly = new PromptAssembly();
-  for (const message of messages) {
-    const attachments = message.parts.filter((part) => part.kind === "attachment");
-    const converted =
-      attachments.length === 0
-        ? convertOnce(builder, message)
-        : convertMessage(message, targetOf(builder, await showAttachments(builder, attachments, site)));
-    for (const one of converted) assembly.add(one);
-  }
-  return assembly.finish();
-}
-
-function convertOnce(builder: CallBuilder, message: ModelMessage): readonly PromptMessage[] {
-  const known = builder.converted.get(message);
-  if (known !== undefined) return known;
-  const converted = convertMessage(message, targetOf(builder, new Map()));
-  builder.converted.set(message, converted);
-  return converted;
-}
-
-function targetOf({ model, id }: CallBuilder, shown: MessageTarget["shown"]): MessageTarget {
-  return { provider: model.provider, model: id, shown };
-}
-
-async function showAttachments(
-  { model }: CallBuilder,
-  attachments: readonly AttachmentPart[],
-  { blobs, withheld }: CallSite,
-): Promise<MessageTarget["shown"]> {
-  const reader = { model, blobs, withheld };
-  return new Map(
-    await Promise.all(
-      attachments.map(async (part) => [part, await attachmentPart(part.source, reader)] as const),
-    ),
-  );
-}
-
 /** Whether the provider takes a schema of the answer, beside these tools. */
 function canFollowSchema(model: AiSdkLanguageModel, { tools }: ModelRequest): boolean {
   if ("supportsStructuredOutputs" in model && model.supportsStructuredOutputs === false) return false;
   return tools.length === 0 || !model.provider.startsWith("google");
-}
-
-function withSchema(system: string, schema: JsonObject): string {
-  const ask = `Give your final answer as JSON that follows this JSON schema, and nothing else:\n${JSON.stringify(schema)}`;
-  return system.trim() === "" ? ask : `${system}\n\n${ask}`;
 }
 
 function systemMessages(content: string): readonly SystemMessage[] {
@@ -146,23 +72,7 @@ function markedForCache(system: string, prompt: readonly PromptMessage[]): CallO
   ];
 }
 
-function functionTool({
-  name,
-  description,
-  inputSchema,
-}: ToolSpec): NonNullable<CallOptions["tools"]>[number] {
-  const schema = inputSchema.type === undefined ? { type: "object", ...inputSchema } : inputSchema;
-  return { type: "function", name, description, inputSchema: schema };
-}
-
-function knownParameters(parameters: JsonObject): CallParameters {
-  return Object.fromEntries(Object.entries(parameters).filter(([name, value]) => isKnown(name, value)));
-}
-
-function isKnown(name: string, value: Json): boolean {
-  return Object.hasOwn(PARAMETERS, name) && PARAMETERS[name as keyof CallParameters](value);
-}
-
-function isNumber(value: Json): boolean {
-  return typeof value === "number";
+function functionTool(tool: ToolSpec): NonNullable<CallOptions["tools"]>[number] {
+  const { name, description } = tool;
+  return { type: "function", name, description, inputSchema: inputSchemaOf(tool) };
 }

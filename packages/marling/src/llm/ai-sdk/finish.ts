@@ -1,15 +1,9 @@
-// How a stream says that it is over, and what it cost.
-//   LA3  an end without a reason is no end: the stream was cut off, and nothing that it said is acted upon.
+// How a stream of the AI SDK says that it is over, and what it cost.
 
 import type { FinishReason } from "../../model/model-response.ts";
 import type { TokenUsage } from "../../model/usage.ts";
-import { membersOf } from "./members-of.ts";
-
-/** What a `finish` part comes to: a reason, or that the answer was broken off. */
-export type Finish =
-  | { readonly kind: "finished"; readonly reason: FinishReason; readonly raw?: string }
-  | { readonly kind: "cut_off"; readonly raw?: string }
-  | { readonly kind: "failed"; readonly raw?: string };
+import { type Finish, finishOf, tokenCount } from "../finish.ts";
+import { membersOf } from "../members-of.ts";
 
 const REASONS: { readonly [unified: string]: FinishReason } = {
   stop: "stop",
@@ -18,27 +12,13 @@ const REASONS: { readonly [unified: string]: FinishReason } = {
   "content-filter": "content_filter",
 };
 
-/** Words of providers for an answer that they did not finish. */
-const CUT_OFF: ReadonlySet<string> = new Set([
-  "abort",
-  "aborted",
-  "interrupted",
-  "network_error",
-  "insufficient_system_resource",
-]);
-
-/** Reads the reason of a `finish` part. Calls that were made are the reason, whatever a provider says of a stop. */
+/** Reads the reason of a `finish` part. */
 export function readFinish(part: unknown, hasCalls: boolean): Finish {
   const { unified, raw } = reasonOf(part);
   const given = raw === undefined ? {} : { raw };
   if (unified === "error") return { kind: "failed", ...given };
-  if (unified === "interrupted" || (raw !== undefined && CUT_OFF.has(raw)))
-    return { kind: "cut_off", ...given };
-  if (raw === "model_context_window_exceeded") return { kind: "finished", reason: "context_overflow", raw };
-  const reason = unified === undefined ? undefined : REASONS[unified];
-  if (reason === undefined && raw === undefined) return { kind: "cut_off" };
-  if (reason === "stop" && hasCalls) return { kind: "finished", reason: "tool_use", ...given };
-  return { kind: "finished", reason: reason ?? "unknown", ...given };
+  if (unified === "interrupted") return { kind: "cut_off", ...given };
+  return finishOf(unified === undefined ? undefined : REASONS[unified], raw, hasCalls);
 }
 
 /** Usage in our five buckets; what a provider does not report is 0. */
@@ -46,17 +26,17 @@ export function readUsage(raw: unknown): TokenUsage {
   const { inputTokens, outputTokens } = membersOf(raw);
   const input = membersOf(inputTokens);
   const output = membersOf(outputTokens);
-  const cacheRead = count(input.cacheRead);
-  const cacheWrite = count(input.cacheWrite);
+  const cacheRead = tokenCount(input.cacheRead);
+  const cacheWrite = tokenCount(input.cacheWrite);
   return {
     input:
       typeof input.noCache === "number"
-        ? count(input.noCache)
-        : count(count(input.total) - cacheRead - cacheWrite),
-    output: count(output.total),
+        ? tokenCount(input.noCache)
+        : tokenCount(tokenCount(input.total) - cacheRead - cacheWrite),
+    output: tokenCount(output.total),
     cacheRead,
     cacheWrite,
-    reasoning: count(output.reasoning),
+    reasoning: tokenCount(output.reasoning),
   };
 }
 
@@ -69,8 +49,4 @@ function reasonOf(part: unknown): { readonly unified?: string; readonly raw?: st
     ...(typeof unified === "string" ? { unified } : {}),
     ...(typeof raw === "string" ? { raw } : {}),
   };
-}
-
-function count(value: unknown): number {
-  return typeof value === "number" && Number.isFinite(value) ? Math.max(0, Math.round(value)) : 0;
 }

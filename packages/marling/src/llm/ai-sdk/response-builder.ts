@@ -7,11 +7,12 @@ import { decodeJson, type Json, type JsonObject } from "../../model/json.ts";
 import type { ModelFailure, ModelOutcome, ResponsePart } from "../../model/model-response.ts";
 import type { TokenUsage } from "../../model/usage.ts";
 import type { ModelSink } from "../contract.ts";
-import type { ProviderData } from "./call-options.ts";
-import { failureOf } from "./failure.ts";
-import { type Finish, readFinish, readUsage } from "./finish.ts";
-import { membersOf } from "./members-of.ts";
-import { addMetadata, replayOf } from "./replay.ts";
+import { failureOf } from "../failure.ts";
+import { brokenOff, type Finish, isWhole, unfinished } from "../finish.ts";
+import { membersOf } from "../members-of.ts";
+import type { ProviderData } from "../prompt-message.ts";
+import { addMetadata, replayOf } from "../replay.ts";
+import { readFinish, readUsage } from "./finish.ts";
 
 interface Words {
   readonly kind: "text" | "reasoning";
@@ -163,14 +164,9 @@ export class ResponseBuilder {
   /** Why what came is not a whole answer. */
   #cutOff(): ModelFailure | undefined {
     const finish = this.#finish;
-    if (finish === undefined || finish.kind === "cut_off") return unfinished(finish?.raw);
-    if (finish.kind === "failed") {
-      const message = `the provider broke off the answer${finish.raw === undefined ? "" : `: ${finish.raw}`}`;
-      return { kind: "unknown", message, retryable: true };
-    }
-    const goesOn = finish.reason === "stop" || finish.reason === "tool_use" || finish.reason === "unknown";
+    if (finish?.kind !== "finished") return brokenOff(finish);
     const [name] = this.#begun.values();
-    if (!goesOn || name === undefined) return undefined;
+    if (!isWhole(finish.reason) || name === undefined) return undefined;
     return unfinished(`the arguments of a call of ${name} are incomplete`);
   }
 
@@ -204,11 +200,6 @@ export class ResponseBuilder {
     const known = this.#evidence[name];
     this.#evidence[name] = [...(Array.isArray(known) ? known : []), ...values];
   }
-}
-
-function unfinished(reason?: string): ModelFailure {
-  const message = `the stream ended before the answer did${reason === undefined ? "" : `: ${reason}`}`;
-  return { kind: "truncated_stream", message, retryable: true };
 }
 
 /** A file that a model made: bytes or base64, tagged in specification v4. */

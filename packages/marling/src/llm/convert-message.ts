@@ -1,11 +1,11 @@
 // One message of ours as messages of the AI SDK. What a message becomes depends on it and on the model alone, so that
 // callers can keep the result.
 
-import { unreachable } from "../../base/unreachable.ts";
-import { isJsonObject, type JsonObject } from "../../model/json.ts";
-import type { MessagePart, ToolCallPart, ToolResultPart } from "../../model/message.ts";
-import type { ModelMessage } from "../contract.ts";
+import { unreachable } from "../base/unreachable.ts";
+import { isJsonObject, type JsonObject } from "../model/json.ts";
+import type { MessagePart, ToolCallPart, ToolResultPart } from "../model/message.ts";
 import { acceptedCallId } from "./call-id.ts";
+import type { ModelMessage } from "./contract.ts";
 import type {
   AssistantMessage,
   FilePart,
@@ -13,7 +13,7 @@ import type {
   PromptToolCallPart,
   PromptToolResultPart,
   TextPart,
-} from "./call-options.ts";
+} from "./prompt-message.ts";
 import { replayTo } from "./replay.ts";
 
 export type AttachmentPart = Extract<MessagePart, { kind: "attachment" }>;

@@ -1,11 +1,16 @@
 // Attachments as a model is shown them: a file, text where the bytes are text, or a note that it cannot be shown.
 
-import type { AttachmentSource } from "../../model/attachment.ts";
-import type { FilePart, TextPart } from "./call-options.ts";
-import type { AiSdkLanguageModel } from "./language-model.ts";
+import type { AttachmentSource } from "../model/attachment.ts";
+import type { FilePart, TextPart } from "./prompt-message.ts";
+
+/** What decides the form of a file. */
+export interface FileTarget {
+  readonly specificationVersion: "v3" | "v4";
+  readonly provider: string;
+}
 
 export interface AttachmentReader {
-  readonly model: AiSdkLanguageModel;
+  readonly model: FileTarget;
   /** Media types that the model has turned out not to take. */
   readonly withheld: ReadonlySet<string>;
   /** Reads stored bytes; nothing when they are gone. */
@@ -38,7 +43,7 @@ export async function attachmentPart(
   }
 }
 
-function bytesPart(bytes: Uint8Array, mediaType: string, model: AiSdkLanguageModel): TextPart | FilePart {
+function bytesPart(bytes: Uint8Array, mediaType: string, model: FileTarget): TextPart | FilePart {
   if (TEXT_TYPE.test(mediaType)) {
     return { type: "text", text: `[attachment ${mediaType}]\n${new TextDecoder().decode(bytes)}` };
   }
@@ -46,7 +51,7 @@ function bytesPart(bytes: Uint8Array, mediaType: string, model: AiSdkLanguageMod
   return { type: "file", mediaType, data } as FilePart; // The data is of the specification that the model follows.
 }
 
-function urlPart(address: string, mediaType: string, model: AiSdkLanguageModel): TextPart | FilePart {
+function urlPart(address: string, mediaType: string, model: FileTarget): TextPart | FilePart {
   if (!URL.canParse(address)) return note(mediaType, "its address is no URL");
   const url = new URL(address);
   const data = model.specificationVersion === "v3" ? url : ({ type: "url", url } as const);
@@ -56,7 +61,7 @@ function urlPart(address: string, mediaType: string, model: AiSdkLanguageModel):
 /** A file that was given to a provider is known there by its id, and nowhere else. */
 function providerFilePart(
   { mediaType, provider, id }: Extract<AttachmentSource, { kind: "provider_file" }>,
-  model: AiSdkLanguageModel,
+  model: FileTarget,
 ): TextPart | FilePart {
   if (provider !== model.provider.split(".", 1)[0]) return note(mediaType, `it is a file of ${provider}`);
   if (model.specificationVersion === "v4") {

@@ -2,9 +2,9 @@
 //   LA5  the words of a provider for its error come before the status, and the status before the name of the error.
 //   LA6  what a provider says of coming back is kept.
 
-import { messageOf } from "../../base/errors.ts";
-import type { Json } from "../../model/json.ts";
-import type { ModelFailure, ModelFailureKind } from "../../model/model-response.ts";
+import { messageOf } from "../base/errors.ts";
+import type { Json } from "../model/json.ts";
+import type { ModelFailure, ModelFailureKind } from "../model/model-response.ts";
 import { membersOf } from "./members-of.ts";
 import { header, retryAfterMs } from "./retry-after.ts";
 

@@ -3,8 +3,8 @@
 //   LA11  every call has its result right behind it: a missing one is an error, results of no call become text.
 //   LA12  a prompt begins with the user.
 
-import { unreachable } from "../../base/unreachable.ts";
-import type { PromptMessage, PromptToolResultPart, ToolMessage, UserMessage } from "./call-options.ts";
+import { unreachable } from "../base/unreachable.ts";
+import type { PromptMessage, PromptToolResultPart, ToolMessage, UserMessage } from "./prompt-message.ts";
 
 const BEGINNING = "[The beginning of this conversation is not shown.]";
 const NO_RESULT = "This call has no result. It may have taken effect.";

@@ -2,7 +2,7 @@
 // as long as it is the same for both and in every request.
 //   LA9  an id that a provider would refuse is replaced by one that derives from it alone.
 
-import { sha256 } from "../../base/digest.ts";
+import { sha256 } from "../base/digest.ts";
 
 /** Letters, digits, `_` and `-` are what Anthropic takes, 40 characters what OpenAI does. */
 const ACCEPTED = /^[A-Za-z0-9_-]{1,40}$/;

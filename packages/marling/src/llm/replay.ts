@@ -2,9 +2,9 @@
 //   LA7  data goes back only to the model that gave it: provider and model id must be the same. Others refuse it.
 //   LA8  data goes back only with the words it was given for: what was changed since goes without.
 
-import { sha256 } from "../../base/digest.ts";
-import { decodeJson, isJsonObject, type JsonObject } from "../../model/json.ts";
-import { mergeProviderData, type ProviderData, providerData } from "./call-options.ts";
+import { sha256 } from "../base/digest.ts";
+import { decodeJson, isJsonObject, type JsonObject } from "../model/json.ts";
+import { mergeProviderData, type ProviderData, providerData } from "./prompt-message.ts";
 
 /** Data to send back, and whether the words it belongs to are the model's own. */
 export interface Replayed {

@@ -1,0 +1,108 @@
+// What the native models are made with, checked where they are made.
+//   LN11  a key of the environment goes to the provider's own address only, and only when no key is given.
+
+import { MarlingError } from "../../base/errors.ts";
+import { type CallTimeouts, openTarget, type PostTarget } from "./http-post.ts";
+import { lowerCased } from "./native-model.ts";
+
+/** What both native models are made with. */
+export interface NativeModelOptions {
+  /** The model's name at the provider. */
+  readonly model: string;
+  /**
+   * The key. When it is left out and `baseUrl` is the provider's own, the provider's variable of the environment is
+   * read; without a key there, making the model fails. Other addresses are sent a key only if it is given here.
+   */
+  readonly apiKey?: string;
+  /** Where the provider's interface begins, such as `http://127.0.0.1:11434/v1`. */
+  readonly baseUrl?: string;
+  /** Sent with every request, never stored. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** The port's id, under which data for replay is kept; by default the provider and the model. */
+  readonly id?: string;
+  readonly contextWindow?: number;
+  /** The most that an answer may have, unless a request says otherwise. */
+  readonly maxOutputTokens?: number;
+  readonly timeouts?: CallTimeouts;
+}
+
+/** What is the provider's, beside what is given. */
+export interface ProviderDefaults {
+  readonly baseUrl: string;
+  readonly path: string;
+  readonly keyVariable: string;
+  /** Headers that hold a key, any of which is enough. */
+  keyHeaders(apiKey: string): Readonly<Record<string, string>>;
+}
+
+export interface Connection {
+  readonly isOfficial: boolean;
+  readonly target: PostTarget;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+const BASE_HEADERS = {
+  "content-type": "application/json",
+  accept: "text/event-stream",
+  "user-agent": "marling",
+};
+
+/** The connection that the options describe. Throws where they are wrong, and never with a key in the message. */
+export function connect(options: NativeModelOptions, provider: ProviderDefaults): Connection {
+  checkOptions(options);
+  const base = baseUrlOf(options.baseUrl ?? provider.baseUrl);
+  const isOfficial = base.origin === new URL(provider.baseUrl).origin;
+  const given = lowerCased(options.headers ?? {});
+  const apiKey = options.apiKey ?? (isOfficial ? process.env[provider.keyVariable]?.trim() : undefined);
+  if (apiKey) checkKey(apiKey);
+  else if (isOfficial && !("authorization" in given || "x-api-key" in given)) throw missingKey(provider);
+  const headers = { ...BASE_HEADERS, ...(apiKey ? provider.keyHeaders(apiKey) : {}), ...given };
+  const url = new URL(`${base.pathname.replace(/\/+$/, "")}${provider.path}${base.search}`, base);
+  return { isOfficial, target: openTarget(url, options.timeouts), headers };
+}
+
+function checkOptions(options: NativeModelOptions): void {
+  const { model, headers = {}, timeouts = {} } = options;
+  if (typeof model !== "string" || model.trim() === "") throw refuse("model", "the name of a model");
+  for (const [name, value] of Object.entries(headers)) {
+    if (typeof value !== "string") throw refuse(`headers.${name}`, "a text");
+  }
+  const counts = {
+    contextWindow: options.contextWindow,
+    maxOutputTokens: options.maxOutputTokens,
+    ...timeouts,
+  };
+  for (const [name, value] of Object.entries(counts)) {
+    if (value !== undefined && !(Number.isSafeInteger(value) && value > 0)) {
+      throw refuse(name, `a whole number from 1, found ${String(value)}`);
+    }
+  }
+}
+
+function baseUrlOf(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol)) {
+    throw refuse("baseUrl", "an address that begins with http:// or https://");
+  }
+  if (url.username !== "" || url.password !== "") {
+    throw refuse("baseUrl", "an address without a user and a password; keys belong in `apiKey` or `headers`");
+  }
+  return url;
+}
+
+function checkKey(apiKey: string): void {
+  if (typeof apiKey !== "string" || !/^[\x21-\x7e]+$/.test(apiKey)) {
+    throw refuse("apiKey", "letters, digits and signs without spaces");
+  }
+}
+
+function missingKey({ keyVariable }: ProviderDefaults): MarlingError {
+  return refuse("apiKey", `a key, here or in the environment as ${keyVariable}; found none`);
+}
+
+/** Never with what was found where that may be a key. */
+function refuse(option: string, expected: string): MarlingError {
+  return new MarlingError("invalid_options", `option ${option}: expected ${expected}`, {
+    details: { option },
+  });
+}

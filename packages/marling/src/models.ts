@@ -1,0 +1,10 @@
+// Language models on wires of their own, without a package of a provider: OpenAI-compatible Chat Completions and
+// Anthropic Messages.
+
+export type { ModelPort } from "./llm/contract.ts";
+export type { AnthropicModelOptions } from "./llm/native/anthropic/anthropic-model.ts";
+export { anthropicModel } from "./llm/native/anthropic/anthropic-model.ts";
+export type { CallTimeouts } from "./llm/native/http-post.ts";
+export type { NativeModelOptions } from "./llm/native/native-options.ts";
+export type { OpenAiModelOptions } from "./llm/native/openai/openai-model.ts";
+export { openaiModel } from "./llm/native/openai/openai-model.ts";
