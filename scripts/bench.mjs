@@ -1,24 +1,20 @@
-// `npm run bench [-- <name> [--quick]]`: installs and builds what is missing, then runs one file of bench/.
+// `npm run bench`: installs and builds what is missing, then runs marling beside its peers, or another file of bench/.
+//
+//   npm run bench -- [S1 S2 ...] [--adapter a,b] [--rounds N] [--quick] [--check] [--out FILE] [--profile FOLDER]
+//   npm run bench -- growth | kernel | store-bytes [options]
 
-import { readdirSync } from "node:fs";
 import { join } from "node:path";
+import { installPeers } from "../bench/harness/install.mjs";
 import { prepareWorkspace, root, runSteps, shown } from "./workspace.mjs";
 
-const names = readdirSync(join(root, "bench"))
-  .filter((file) => file.endsWith(".mjs"))
-  .map((file) => file.replace(/\.mjs$/, ""));
-const args = process.argv.slice(2);
-const name = args.find((argument) => !argument.startsWith("-"));
+const OTHERS = ["growth", "kernel", "store-bytes"];
 
-if (name === undefined || !names.includes(name)) {
-  console.log(`Usage: npm run bench -- <name> [--quick]\n\nNames: ${names.join(", ")}`);
-  process.exitCode = name === undefined ? 0 : 2;
-} else {
-  await runSteps(async () => {
-    await prepareWorkspace();
-    await shown(process.execPath, [
-      join(root, "bench", `${name}.mjs`),
-      ...args.filter((argument) => argument !== name),
-    ]);
-  });
-}
+const args = process.argv.slice(2);
+const other = OTHERS.find((name) => name === args[0]);
+
+await runSteps(async () => {
+  await prepareWorkspace();
+  if (other === undefined) await installPeers();
+  const rest = other === undefined ? args : args.slice(1);
+  await shown(process.execPath, [join(root, "bench", `${other ?? "peers"}.mjs`), ...rest]);
+});

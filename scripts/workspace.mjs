@@ -8,30 +8,36 @@ import { fileURLToPath } from "node:url";
 
 export const root = fileURLToPath(new URL("..", import.meta.url));
 export const library = join(root, "packages", "marling");
+/** What is built, in the order in which it is. */
+const built = [library, join(root, "packages", "cli")];
 
 export const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
 export const vitest = join(root, "node_modules", "vitest", "vitest.mjs");
 export const biome = join(root, "node_modules", "@biomejs", "biome", "bin", "biome");
 
-/** Installs and builds what is missing or stale, saying so; does nothing when all is current. */
-export async function prepareWorkspace() {
+/**
+ * Installs and builds what is missing or stale, saying so; does nothing when all is current.
+ * @param {{ say?: (line: string) => void }} [options] where it says so: standard output unless that is for something else
+ */
+export async function prepareWorkspace({ say = console.log } = {}) {
   requireNode(20, 19);
   const missing = whyNotInstalled();
   if (missing !== undefined) {
-    console.log(`Installing dependencies with npm ci (${missing}); this takes about half a minute.`);
-    await step("install", () => npm(["ci", "--no-audit", "--no-fund"], { run: shown }));
+    say(`Installing dependencies with npm ci (${missing}); this takes about half a minute.`);
+    await step("install", () => npm(["ci", "--no-audit", "--no-fund"], { run: quiet }), { say });
   }
   const stale = whyNotBuilt();
   if (stale !== undefined) {
-    console.log(`Building packages/marling with tsc (${stale}).`);
-    await step("build", build);
+    say(`Building with tsc (${stale}).`);
+    await step("build", build, { say });
   }
 }
 
-/** Builds the library. Outputs whose source is gone are removed by starting from an empty dist. */
+/** Builds the packages. Outputs whose source is gone are removed by starting from an empty dist. */
 export async function build() {
-  if (outputsDisagree() !== undefined) rmSync(join(library, "dist"), { recursive: true, force: true });
-  await quiet(process.execPath, [tsc, "-b", library]);
+  for (const folder of built)
+    if (outputsDisagree(folder) !== undefined) rmSync(join(folder, "dist"), { recursive: true, force: true });
+  await quiet(process.execPath, [tsc, "-b", ...built]);
 }
 
 /**
@@ -51,18 +57,19 @@ export async function runSteps(steps) {
  * Runs one named step and prints one line with its time; for a failing step, its output first.
  * @param {string} name
  * @param {() => Promise<unknown>} run
+ * @param {{ say?: (line: string) => void }} [options]
  */
-export async function step(name, run) {
+export async function step(name, run, { say = console.log } = {}) {
   const started = performance.now();
   const seconds = () => `${((performance.now() - started) / 1000).toFixed(1)} s`;
   try {
     await run();
   } catch (error) {
-    if (error instanceof StepFailed && error.output !== "") console.log(error.output);
-    console.log(`FAILED  ${name}  (${seconds()})`);
+    if (error instanceof StepFailed && error.output !== "") say(error.output);
+    say(`FAILED  ${name}  (${seconds()})`);
     throw error;
   }
-  console.log(`ok      ${name}  (${seconds()})`);
+  say(`ok      ${name}  (${seconds()})`);
 }
 
 /** A step that ran and said no; its output is for the reader. */
@@ -171,25 +178,38 @@ function readLock(path) {
   return JSON.parse(readFileSync(path, "utf8")).packages ?? {};
 }
 
-function whyNotBuilt() {
-  const disagreement = outputsDisagree();
+/** @returns {string | undefined} */
+export function whyNotBuilt() {
+  return built.map(whyStale).find((reason) => reason !== undefined);
+}
+
+/**
+ * @param {string} folder
+ * @returns {string | undefined}
+ */
+function whyStale(folder) {
+  const disagreement = outputsDisagree(folder);
   if (disagreement !== undefined) return disagreement;
-  const info = join(library, "dist", ".tsbuildinfo");
-  if (!existsSync(info)) return "dist is missing";
-  const built = statSync(info).mtimeMs;
-  const inputs = [join(root, "tsconfig.base.json"), join(library, "tsconfig.json")];
-  for (const file of filesBelow(join(library, "src"))) inputs.push(join(library, "src", file));
-  const newer = inputs.find((input) => statSync(input).mtimeMs > built);
+  const info = join(folder, "dist", ".tsbuildinfo");
+  if (!existsSync(info)) return `${relative(root, folder)}/dist is missing`;
+  const builtAt = statSync(info).mtimeMs;
+  const inputs = [join(root, "tsconfig.base.json"), join(folder, "tsconfig.json")];
+  for (const file of filesBelow(join(folder, "src"))) inputs.push(join(folder, "src", file));
+  const newer = inputs.find((input) => statSync(input).mtimeMs > builtAt);
   return newer === undefined ? undefined : `${relative(root, newer)} changed`;
 }
 
-/** Says which source lacks an output or which output lacks a source, if any. */
-function outputsDisagree() {
-  const sources = filesBelow(join(library, "src")).filter((file) => file.endsWith(".ts"));
-  const outputs = filesBelow(join(library, "dist")).filter((file) => file.endsWith(".js"));
+/**
+ * Says which source lacks an output or which output lacks a source, if any.
+ * @param {string} folder
+ */
+function outputsDisagree(folder) {
+  const sources = filesBelow(join(folder, "src")).filter((file) => file.endsWith(".ts"));
+  const outputs = filesBelow(join(folder, "dist")).filter((file) => file.endsWith(".js"));
   const expected = new Set(sources.map((file) => file.replace(/\.ts$/, ".js")));
   const found = new Set(outputs);
-  for (const file of expected) if (!found.has(file)) return `dist/${file} is missing`;
-  for (const file of found) if (!expected.has(file)) return `dist/${file} has no source`;
+  const name = relative(root, folder);
+  for (const file of expected) if (!found.has(file)) return `${name}/dist/${file} is missing`;
+  for (const file of found) if (!expected.has(file)) return `${name}/dist/${file} has no source`;
   return undefined;
 }
