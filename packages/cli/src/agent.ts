@@ -3,7 +3,7 @@
 //   AG2  keys of the environment reach their provider, and no prompt, store or command.
 
 import { mkdirSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, isAbsolute, join, relative } from "node:path";
 import {
   createRuntime,
   type JsonlTrace,
@@ -72,7 +72,7 @@ const FREE = [
   "llm_query",
   "update_plan",
   "exit_plan", // plan mode asks about it itself
-  "find_tools",
+  "search_tools",
   "spawn", // what children do is asked about
   "count_words",
   "calculate",
@@ -131,8 +131,9 @@ async function partsFor(choice: ModelChoice, options: AgentOptions, asks: AskDes
     return { tools: [], plugins: [demoPlugin({ root: cwd, notes, stepMs }), ...shared], close };
   }
   const { applyPatchTool, ask, fileTools, llmQueryTool, shell, webFetchTool } = await import("marling/tools");
+  const files = { root: cwd, denied: storeFolder(settings.store, cwd) };
   return {
-    tools: [...fileTools({ root: cwd }), applyPatchTool({ root: cwd }), webFetchTool(), llmQueryTool()],
+    tools: [...fileTools(files), applyPatchTool(files), webFetchTool(), llmQueryTool()],
     plugins: [
       shell({ cwd, ask: "never" }), // the policy of this agent asks
       ...shared,
@@ -146,6 +147,13 @@ async function partsFor(choice: ModelChoice, options: AgentOptions, asks: AskDes
     ],
     close,
   };
+}
+
+/** The folder of the store, where it is below the root of the file tools and holds nothing else: other sessions are in it. */
+function storeFolder(store: string, cwd: string): readonly string[] {
+  const path = relative(cwd, dirname(store));
+  const isBelow = path !== "" && !path.startsWith("..") && !isAbsolute(path);
+  return isBelow ? [path.replaceAll("\\", "/")] : [];
 }
 
 async function mcpServers({

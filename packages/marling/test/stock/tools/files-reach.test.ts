@@ -38,7 +38,10 @@ interface World {
 }
 
 /** A root with docs/open and private/key, a link from docs to private, and a session that may reach docs. */
-async function world(paths: readonly string[] = ["docs"]): Promise<World> {
+async function world(
+  paths: readonly string[] = ["docs"],
+  options: { readonly denied?: readonly string[] } = {},
+): Promise<World> {
   const root = mkdtempSync(join(tmpdir(), "marling-reach-"));
   onTestFinished(() => rmSync(root, { recursive: true, force: true }));
   for (const folder of ["docs", "private"]) mkdirSync(join(root, folder));
@@ -50,7 +53,7 @@ async function world(paths: readonly string[] = ["docs"]): Promise<World> {
     model: scriptedModel(({ messages }) =>
       messages.at(-1)?.role === "tool" ? say("done") : callTool(next[0], next[1]),
     ),
-    tools: [...fileTools({ root }), applyPatchTool({ root })],
+    tools: [...fileTools({ root, ...options }), applyPatchTool({ root, ...options })],
     plugins: [makeChild()],
   });
   onTestFinished(() => runtime.close());
@@ -118,4 +121,31 @@ test("[FT32] a folder on the way to what may be reached is made", async () => {
   expect(await call("write_file", { path: "new/deep/file", content: "x" })).toContain("created");
   expect(existsSync(join(root, "new", "deep", "file"))).toBe(true);
   expect(await call("write_file", { path: "new/file", content: "x" })).toContain("path_denied");
+});
+
+test.each<readonly [string, Json]>([
+  ["read_file", { path: "private/key" }],
+  ["read_file", { path: "docs/link/key" }],
+  ["list_files", { path: "private" }],
+  ["write_file", { path: "private/new", content: "x" }],
+  ["write_file", { path: "private", content: "x" }],
+  ["apply_patch", { patch: "*** Begin Patch\n*** Add File: private/new\n+x\n*** End Patch" }],
+])("[FT33] %s %j is denied to everybody", async (name, args) => {
+  const { root, call } = await world(["."], { denied: ["private"] });
+  expect(await call(name, args)).toContain("path_denied");
+  expect(existsSync(join(root, "private", "new"))).toBe(false);
+});
+
+test("[FT33] what is denied is not listed, found or searched", async () => {
+  const { call } = await world(["."], { denied: ["private"] });
+  expect(await call("list_files", {})).not.toContain("private");
+  expect(await call("glob", { pattern: "**/*", includeIgnored: true })).not.toContain("private");
+  expect(await call("grep", { pattern: "words", includeIgnored: true })).not.toContain("secret");
+});
+
+test("[FT33] denied paths that lead out of the root are a mistake", () => {
+  for (const denied of ["..", "/etc", "a/../b", ""])
+    expect(() => fileTools({ root: tmpdir(), denied: [denied] })).toThrowError(
+      expect.objectContaining({ code: "invalid_options" }),
+    );
 });

@@ -14,6 +14,8 @@ import { writePlan } from "./write-plan.ts";
 export interface ApplyPatchOptions {
   /** The folder that the tool sees. Nothing outside it is read or written, whatever a path or a link says. */
   readonly root: string;
+  /** Files and folders below the root that the tool does not reach, relative to it. */
+  readonly denied?: readonly string[];
   readonly limits?: Partial<FileLimits>;
 }
 
@@ -33,7 +35,7 @@ Paths are relative to the root. Give about three unchanged lines around each cha
 
 /** The tool `apply_patch`. */
 export function applyPatchTool(options: ApplyPatchOptions): ToolDefinition {
-  const root = confinedRoot(options.root, "applyPatchTool");
+  const root = confinedRoot(options.root, "applyPatchTool", { denied: options.denied });
   const limits = fileLimits(options.limits, "applyPatchTool");
   const writing = oneByOne();
   return defineTool({

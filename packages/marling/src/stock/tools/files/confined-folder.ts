@@ -28,6 +28,13 @@ export interface ConfinedRoot {
   readonly openBy: OpenBy;
   /** What of it may be reached, relative to it; without it everything. */
   readonly reach?: readonly string[];
+  /** What of it nobody reaches, relative to it. */
+  readonly denied: readonly string[];
+}
+
+/** Whether a path is one that nobody reaches, or below one. */
+export function isDenied({ denied }: ConfinedRoot, path: string): boolean {
+  return denied.some((above) => path === above || path.startsWith(`${above}/`));
 }
 
 /** The root as a session may reach it. */
@@ -39,7 +46,7 @@ export function within(root: ConfinedRoot, reach: readonly string[] | undefined)
 export function confinedRoot(
   root: unknown,
   where: string,
-  options: { readonly openBy?: OpenBy } = {},
+  options: { readonly openBy?: OpenBy; readonly denied?: unknown } = {},
 ): ConfinedRoot {
   const shown = typeof root === "string" ? JSON.stringify(root) : typeof root;
   const refuse = (cause?: unknown): MarlingError =>
@@ -51,10 +58,23 @@ export function confinedRoot(
   try {
     const path = realpathSync(resolve(root));
     if (!statSync(path).isDirectory()) throw refuse();
-    return Object.freeze({ path, given: resolve(root), openBy: options.openBy ?? supported() });
+    const denied = deniedPaths(options.denied ?? [], where);
+    return Object.freeze({ path, given: resolve(root), openBy: options.openBy ?? supported(), denied });
   } catch (thrown) {
     throw MarlingError.is(thrown) ? thrown : refuse(thrown);
   }
+}
+
+function deniedPaths(denied: unknown, where: string): readonly string[] {
+  const isPlain = (path: unknown): path is string =>
+    typeof path === "string" && /^[^/\\\0]/.test(path) && !path.split("/").some(isStep);
+  if (Array.isArray(denied) && denied.every(isPlain)) return Object.freeze([...denied]);
+  const message = `${where}: denied: expected a list of paths below the root, such as "build/cache", found something else`;
+  throw new MarlingError("invalid_options", message, { details: { where } });
+}
+
+function isStep(name: string): boolean {
+  return name === "" || name === "." || name === "..";
 }
 
 function supported(): OpenBy {

@@ -15,6 +15,8 @@ import { writeFileTool } from "./write-file.ts";
 export interface FileToolsOptions {
   /** The folder that the tools see. Nothing outside it is read or written, whatever a path or a link says. */
   readonly root: string;
+  /** Files and folders below the root that no tool reaches or shows, relative to it. */
+  readonly denied?: readonly string[];
   /** Leaves `write_file` and `edit_file` out. */
   readonly readOnly?: boolean;
   readonly limits?: Partial<FileLimits>;
@@ -32,9 +34,9 @@ export function fileTools(options: FileToolsOptions): readonly ToolDefinition[] 
   return Object.freeze(options.readOnly ? reading : [...reading, writeFileTool(setup), editFileTool(setup)]);
 }
 
-function fileToolSetup({ root, limits, ignore }: FileToolsOptions, where: string): FileToolSetup {
+function fileToolSetup({ root, denied, limits, ignore }: FileToolsOptions, where: string): FileToolSetup {
   return Object.freeze({
-    root: confinedRoot(root, where),
+    root: confinedRoot(root, where, { denied }),
     limits: fileLimits(limits, where),
     ignore: hostRules(ignore, where),
     usesGitignore: ignore !== false,

@@ -7,7 +7,7 @@
 import type { BigIntStats } from "node:fs";
 import { mkdir, readlink } from "node:fs/promises";
 import { isAbsolute, relative, resolve, sep } from "node:path";
-import { ConfinedFolder, type ConfinedRoot, shownPath, withSeparator } from "./confined-folder.ts";
+import { ConfinedFolder, type ConfinedRoot, isDenied, shownPath, withSeparator } from "./confined-folder.ts";
 import { FileRefusal, refusalOf, systemCode } from "./file-refusal.ts";
 
 const MAX_LINKS = 40;
@@ -105,6 +105,10 @@ function denied({ reach = [] }: ConfinedRoot, path: string): FileRefusal {
   return new FileRefusal("path_denied", `${path}: out of reach. This session may reach ${what}.`);
 }
 
+function withheld(path: string): FileRefusal {
+  return new FileRefusal("path_denied", `${path}: out of reach. The host keeps it to itself.`);
+}
+
 function outside(path: string): FileRefusal {
   return new FileRefusal(
     "path_outside_root",
@@ -147,6 +151,7 @@ class Walk {
     if (name === "" || name === ".") return undefined;
     if (name === "..") return this.#up();
     const folder = this.#top();
+    if (isDenied(this.#root, folder.pathOf(name))) throw withheld(folder.pathOf(name));
     const stats = await folder.lookup(name);
     if (stats?.isSymbolicLink()) return this.#walkLink(folder, name);
     const path = folder.pathOf(name);

@@ -5,7 +5,7 @@
 
 import type { Dirent } from "node:fs";
 import { opendir } from "node:fs/promises";
-import { ConfinedFolder } from "./confined-folder.ts";
+import { ConfinedFolder, isDenied } from "./confined-folder.ts";
 import { FileRefusal } from "./file-refusal.ts";
 import { type IgnoreScope, isIgnored, parseIgnoreRules } from "./ignore-rules.ts";
 import { readStart } from "./read-start.ts";
@@ -108,6 +108,7 @@ async function entriesOf(
       const kind = kindOf(entry);
       const { name } = entry;
       if (kind === undefined || name === ".git" || isStagedName(name)) continue;
+      if (isDenied(folder.root, folder.pathOf(name))) continue;
       entries.push({ kind, name, folder, segments: [...folder.segments, name] });
     }
   } catch {

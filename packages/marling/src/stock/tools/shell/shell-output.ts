@@ -38,7 +38,7 @@ export class ShellOutput {
   }
 
   /** Resolves when the next bytes may come: a command does not write faster than the disk takes it. */
-  async push(bytes: Buffer): Promise<void> {
+  async push(bytes: Uint8Array): Promise<void> {
     const overflows = this.#total + bytes.length > this.#limitBytes;
     const before = overflows && this.#total <= this.#limitBytes ? this.#kept() : undefined;
     this.#unread.push(bytes);
@@ -95,12 +95,12 @@ export class ShellOutput {
     return Buffer.concat([this.#head.subarray(0, this.#headSize), this.#tail.last()]);
   }
 
-  async #write(before: Buffer | undefined, bytes: Buffer): Promise<void> {
+  async #write(before: Uint8Array | undefined, bytes: Uint8Array): Promise<void> {
     if (this.#spillFault !== undefined) return;
     try {
       if (this.#spill === undefined) {
         this.#spill = await this.#folder.create();
-        await this.#spill.write(before ?? Buffer.alloc(0));
+        await this.#spill.write(before ?? new Uint8Array(0));
       }
       await this.#spill.write(bytes);
     } catch (thrown) {

@@ -4,7 +4,7 @@
 //   SH7  a folder of our own in the temporary folder goes with its owner; a folder that was given stays, files and all.
 
 import { randomBytes } from "node:crypto";
-import { type FileHandle, mkdir, mkdtemp, open, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, open, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -49,13 +49,19 @@ export class SpillFolder {
   }
 }
 
+/** What is needed of a file that is open. */
+interface OpenFile {
+  writeFile(bytes: Uint8Array): Promise<void>;
+  close(): Promise<void>;
+}
+
 export class SpillFile {
   readonly path: string;
-  readonly #handle: FileHandle;
+  readonly #handle: OpenFile;
   #left: number;
   #written = 0;
 
-  constructor(path: string, file: { readonly handle: FileHandle; readonly limitBytes: number }) {
+  constructor(path: string, file: { readonly handle: OpenFile; readonly limitBytes: number }) {
     this.path = path;
     this.#handle = file.handle;
     this.#left = file.limitBytes;
