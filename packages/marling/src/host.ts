@@ -14,6 +14,18 @@ export type {
 } from "./llm/contract.ts";
 export type { JournalRecord, JournalStore } from "./model/journal.ts";
 export type {
+  Acceptance,
+  DeliveryName,
+  NewOccurrence,
+  NewSubscription,
+  PendingDelivery,
+  StoredSubscription,
+  SubscriptionPage,
+  SubscriptionQuery,
+  Tick,
+  TriggerStore,
+} from "./model/trigger-store.ts";
+export type {
   BlobStore,
   CommitResult,
   ForkRequest,
@@ -30,4 +42,15 @@ export type {
 } from "./store/contract.ts";
 export { memoryStore } from "./store/memory.ts";
 export type { ToolContext, ToolContract, ToolManifest, ToolProvider, ToolState } from "./tool/contract.ts";
-export type { TraceRecord, TraceSink } from "./trace/contract.ts";
+export type {
+  TraceContent,
+  TraceFailure,
+  TraceHead,
+  TraceKind,
+  TracePayloads,
+  TraceRecord,
+  TraceRequest,
+  TraceSink,
+  TraceToolOutcome,
+  TraceTurnOutcome,
+} from "./trace/contract.ts";

@@ -25,6 +25,7 @@ export type {
   UsageReport,
 } from "./kernel/session.ts";
 export type { SessionTools } from "./kernel/session-tools.ts";
+export type { TriggerAdmin } from "./kernel/triggers.ts";
 export type { Turn } from "./kernel/turn-handle.ts";
 export type { OnParked } from "./kernel/turn-queue.ts";
 export type { MonitorAdmin, TaskAdmin } from "./kernel/work-admin.ts";
@@ -134,7 +135,22 @@ export type {
 } from "./tool/contract.ts";
 export type { ToolDefinition } from "./tool/define-tool.ts";
 export { defineTool } from "./tool/define-tool.ts";
-export type { TraceRecord, TraceSink } from "./trace/contract.ts";
+export type {
+  TraceContent,
+  TraceFailure,
+  TraceHead,
+  TraceKind,
+  TracePayloads,
+  TraceRecord,
+  TraceRequest,
+  TraceSink,
+  TraceToolOutcome,
+  TraceTurnOutcome,
+} from "./trace/contract.ts";
+export type { JsonlTrace, JsonlTraceOptions, TraceStream } from "./trace/jsonl.ts";
+export { jsonlTrace } from "./trace/jsonl.ts";
+export type { ReadTraceOptions } from "./trace/read-trace.ts";
+export { readTrace } from "./trace/read-trace.ts";
 export type {
   MonitorDeclaration,
   MonitorEvent,
@@ -142,4 +158,14 @@ export type {
   MonitorStatus,
   MonitorUpdateBatch,
 } from "./work/monitor.ts";
+export type { MissedCount } from "./work/plan-ticks.ts";
 export type { TaskEvent, TaskRecord, TaskSpec, TaskState } from "./work/task.ts";
+export type {
+  EmitReceipt,
+  SubscribeOptions,
+  TriggerDelivery,
+  TriggerEvent,
+  TriggerFilter,
+  TriggerPage,
+  TriggerSubscription,
+} from "./work/trigger.ts";

@@ -3,11 +3,13 @@
 //   A2  the same key (or turn id) with the same content is the same turn; with other content it is a conflict.
 //   A3  live plugin inputs and extensions are taken only by a store that does not outlive the process.
 
+import { sha256 } from "../base/digest.ts";
 import { MarlingError } from "../base/errors.ts";
 import { decodeAttachmentSource } from "../model/attachment.ts";
 import { turnId } from "../model/ids.ts";
-import { decodeJson, isJsonObject, type Json, type JsonObject } from "../model/json.ts";
+import { canonicalJson, decodeJson, isJsonObject, type Json, type JsonObject } from "../model/json.ts";
 import { type Message, toMessage } from "../model/message.ts";
+import type { DeliveryName } from "../model/trigger-store.ts";
 import type { TurnInput } from "../model/turn.ts";
 import type { Admission, InboxRow, LeaseRequest } from "../store/contract.ts";
 import type { ResidentSession } from "./resident-session.ts";
@@ -21,6 +23,8 @@ export interface AdmitOptions {
   readonly deliver?: "active_turn" | undefined;
   /** What it comes from, when that is not a user: then its words are not the user's. */
   readonly cause?: InputCause | undefined;
+  /** The delivery of an occurrence that it is: made when the input is accepted. */
+  readonly delivery?: DeliveryName | undefined;
   /** Asked for with the input. */
   readonly lease?: LeaseRequest;
   /** What its turn begins with, by address. */
@@ -47,7 +51,7 @@ export async function admit(
   const { store } = session.parts;
   const wanted = {
     sessionId: session.id,
-    submitted: { input: asSubmitted as unknown as Json, ...stored },
+    submitted: { input: comparable(session, asSubmitted), ...stored },
     ...(options.key === undefined ? {} : { key: options.key }),
     ...(options.id === undefined ? {} : { turnId: turnId(options.id) }),
     ...(options.deliver === undefined ? {} : { deliver: options.deliver }),
@@ -62,7 +66,16 @@ export async function admit(
   const cause = options.cause === undefined ? {} : { cause: options.cause as unknown as Json };
   const accepted = { input: input as unknown as Json, ...stored, ...schema, ...cause };
   const plan = options.plan === undefined ? {} : { plan: { ref: options.plan.ref } };
-  return store.admit({ ...wanted, input: accepted, ...plan }, options.lease);
+  return store.admit({ ...wanted, input: accepted, ...plan }, options.lease, options.delivery);
+}
+
+/**
+ * What is kept of an input as it was submitted, to recognise it again. Where hooks may change inputs it is a digest: what
+ * they took out of one is stored nowhere.
+ */
+export function comparable({ plugins }: ResidentSession, input: TurnInput): Json {
+  const json = input as unknown as Json;
+  return plugins.hasInputHooks ? { digest: sha256(canonicalJson(json)) } : json;
 }
 
 /** Reads what a caller gave as input; a string is short for its text. */

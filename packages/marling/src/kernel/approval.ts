@@ -198,7 +198,8 @@ async function wake(
     decided = await decisionSoFar(turn, wait, question);
     return decided !== undefined;
   };
-  await watch.until(check, { due, signal: turn.control.signal });
+  const stopWaiting = due === undefined ? turn.control.waits() : undefined;
+  await watch.until(check, { due, signal: turn.control.signal }).finally(stopWaiting);
   turn.control.refuseLost();
   return decided ?? (await decisionSoFar(turn, wait, question)) ?? { decision: "deny" };
 }

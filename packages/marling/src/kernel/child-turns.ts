@@ -13,7 +13,7 @@ import { MarlingError } from "../base/errors.ts";
 import type { Json } from "../model/json.ts";
 import type { SessionPolicy } from "../model/policy.ts";
 import type { StartedTurn, StartTurnOptions } from "../model/session-host.ts";
-import type { TurnInput, TurnReport } from "../model/turn.ts";
+import type { TurnEvent, TurnInput, TurnReport } from "../model/turn.ts";
 import { isNoUsage, type UsageEntry } from "../model/usage.ts";
 import { commitBeside, operationOf } from "./commit.ts";
 import type { ResidentSession } from "./resident-session.ts";
@@ -64,10 +64,17 @@ export class ChildTurns {
     const child = await this.#session.parts.sessions.openBelow(sessionId, this.#session);
     const { session, queue } = child;
     if (session === this.#session && queue.isBusy) throw busy(session);
-    const { turn } = await queue.submit(input, { key, outputSchema, beforeNew: () => refuseBusy(child) });
+    if (session !== this.#session) scope?.below.add(session.id);
+    const { trace } = this.#session;
+    const beforeNew = async (): Promise<void> => {
+      await refuseBusy(child);
+      session.trace?.startBelow(trace?.place(scope?.span));
+    };
+    const { turn } = await queue.submit(input, { key, outputSchema, beforeNew });
     const payer = this.#payFor(child, turn);
     this.#started.set(turn.row.turnId, { child, turn, payer, reader });
     this.#cancelWithParent(child, turn);
+    trace?.event("child_turn", { childSessionId: sessionId, childTurnId: turn.row.turnId }, scope?.span);
     const { policy } = session;
     return {
       turnId: turn.row.turnId,
@@ -97,8 +104,10 @@ export class ChildTurns {
 
   /** While a turn of a session below runs, what it uses counts here. */
   #payFor({ session }: ChildSession, turn: QueuedTurn): Payer | undefined {
-    if (this.#scope === undefined) return undefined;
-    const payer = { session: this.#session, counted: 0 };
+    const scope = this.#scope;
+    if (scope === undefined) return undefined;
+    const tell = (event: TurnEvent): void => scope.emit(event);
+    const payer: Payer = { session: this.#session, below: session.id, tell, counted: 0 };
     session.payer = payer;
     onceDone(turn, () => {
       if (session.payer === payer) session.payer = undefined;

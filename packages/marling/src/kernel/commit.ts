@@ -19,12 +19,14 @@ import type { SessionGraph } from "../session/graph.ts";
 import { appendToGraph } from "../session/graph.ts";
 import type { AppendOperation, NodeDraft, SessionNode } from "../session/node.ts";
 import type { CommitResult, SessionCommit, SessionComponents } from "../store/contract.ts";
+import type { TracePayloads } from "../trace/contract.ts";
 import type { TurnRecord } from "../turn/effect.ts";
 import { claimSession } from "./claim-session.ts";
 import { jsonBytes } from "./commit-size.ts";
 import { saveExecutionState } from "./execution-state.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { encodeHead, encodeNodes, type SavedMarks, type SessionState } from "./session-state.ts";
+import { type TraceSpan, traceFailure } from "./session-trace.ts";
 import { storeFault } from "./store-fault.ts";
 
 /** What a commit changes beside components; `nodes` are those that `graph` has more than the session. */
@@ -152,7 +154,8 @@ async function commitNow(session: ResidentSession, change: Change): Promise<Comm
   const { lease } = session;
   const generation = generationFor(session, change);
   const releases = change.releases === true && generation !== undefined && lease.isLastUser;
-  const result = await ask(session, {
+  const span = session.trace?.open();
+  const result = await ask(session, span, {
     sessionId: session.id,
     expectedRevision: before.revision,
     operation: change.operation,
@@ -160,11 +163,13 @@ async function commitNow(session: ResidentSession, change: Change): Promise<Comm
     head: encodeHead(state),
     nodes: encodeNodes(nodes),
     components: { ...components, ...execution.components },
+    ...(components.work === undefined ? {} : { hasWork: session.work.isResumable }),
     ...(settles === undefined ? {} : { settles }),
     ...passedOn(change),
     ...(generation === undefined ? {} : { lease: generation }),
     ...(releases ? { releases } : {}),
   });
+  span?.close("commit", { ...measured(change, nodes), revision: result.revision });
   if (releases) lease.drop();
   session.adopt({ ...state, revision: result.revision });
   if (!isBeside) session.plugins.commitState();
@@ -172,10 +177,23 @@ async function commitNow(session: ResidentSession, change: Change): Promise<Comm
   return { ...result, nodes, issues };
 }
 
-function ask({ parts, id }: ResidentSession, commit: SessionCommit): Promise<CommitResult> {
+function ask(
+  { parts, id }: ResidentSession,
+  span: TraceSpan | undefined,
+  commit: SessionCommit,
+): Promise<CommitResult> {
   return parts.store.commit(commit).catch((thrown: unknown) => {
+    span?.close("commit", { ...measured(commit, commit.nodes), failure: traceFailure(thrown) });
     throw storeFault(thrown, id);
   });
+}
+
+/** What the trace is told of the size of a commit. */
+function measured(
+  { operation }: Pick<Change, "operation">,
+  nodes: readonly unknown[],
+): Pick<TracePayloads["commit"], "operation" | "nodes" | "bytes"> {
+  return { operation, nodes: nodes.length, bytes: jsonBytes(nodes) };
 }
 
 /** What a change is committed under: for a turn the lease, where there are leases, and nothing else. */

@@ -10,12 +10,14 @@ import type { TurnRecord } from "../turn/effect.ts";
 import { refreshSession } from "./claim-session.ts";
 import { commitChange, operationOf } from "./commit.ts";
 import { compactionOperation, freeFrameId } from "./commit-turn.ts";
+import { recordsOf } from "./hook-messages.ts";
 import { tell } from "./lifecycle.ts";
 import { tellFrameOpened } from "./publish.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { hostIn } from "./services.ts";
 import { traceIssues } from "./trace-issues.ts";
-import { showCompacted, type TurnRun, viewOf } from "./turn-run.ts";
+import { issueOfThrown } from "./turn-fault.ts";
+import { performEffect, showCompacted, type TurnRun, viewOf } from "./turn-run.ts";
 
 /** Compacts the session between two turns; false when no compactor had anything to say. */
 export async function compactSession(
@@ -58,6 +60,19 @@ export async function compactInTurn(
   if (seeds === undefined) return false;
   showCompacted(turn, seeds);
   return true;
+}
+
+/** Compacts before the first round, because a context transform asked. One that fails is reported, and the turn goes on. */
+export async function compactBeforeTurn(turn: TurnRun, instructions: string | undefined): Promise<void> {
+  const effect = { key: "0.compact", kind: "hook_phase" } as const;
+  await performEffect(turn, effect, async (scope) => {
+    try {
+      return await compactInTurn(scope, recordsOf([turn.inputMessage]), instructions);
+    } catch (thrown) {
+      scope.log.issues.push(issueOfThrown(thrown));
+      return false;
+    }
+  });
 }
 
 /** Messages that were appended while the compactors worked: they have not seen them, so the new frame shows them. */

@@ -106,7 +106,8 @@ async function firstOf(turn: TurnRun, name: WaitName, due: number | undefined): 
   const { signal } = turn.control;
   const over = new AbortController();
   const end = (): void => over.abort();
-  const stopTimer = due === undefined ? undefined : clock.after(Math.max(0, due - clock.now()), end);
+  const stopTimer =
+    due === undefined ? turn.control.waits() : clock.after(Math.max(0, due - clock.now()), end);
   signal.addEventListener("abort", end, { once: true });
   if (signal.aborted) end();
   try {
@@ -115,7 +116,7 @@ async function firstOf(turn: TurnRun, name: WaitName, due: number | undefined): 
     turn.control.refuseLost();
     return await giveUpWaiting(turn, name, turn.control.isCancelled ? "cancelled" : "timeout");
   } finally {
-    stopTimer?.();
+    stopTimer();
     signal.removeEventListener("abort", end);
   }
 }

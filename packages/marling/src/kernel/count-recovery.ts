@@ -9,23 +9,30 @@ import { TurnFault } from "./turn-fault.ts";
 export const MAX_RECOVERIES = 3;
 const MARK = "recovery.";
 
-/** Counts one more recovery of a turn; the fault that ends it when it is one too many. */
+/** Which recovery of a turn this is since it last got on, and the fault that ends the turn when it is one too many. */
+export interface CountedRecovery {
+  readonly attempt: number;
+  readonly fault: TurnFault | undefined;
+}
+
+/** Counts one more recovery of a turn. */
 export async function countRecovery(
   { journal, waits }: Store,
   { sessionId, turnId }: InboxRow,
   lease: number | undefined,
-): Promise<TurnFault | undefined> {
-  if (journal === undefined) return undefined;
+): Promise<CountedRecovery> {
+  if (journal === undefined) return { attempt: 1, fault: undefined };
   const known = await journal.read(sessionId, turnId);
   const made = await waits.read(sessionId, turnId);
   const over = made.filter(({ resolution, isOver }) => isOver || resolution !== undefined).length;
   const mark = `${MARK}${over}.`;
   const recoveries = known.filter(({ key }) => key.startsWith(mark)).length;
+  const attempt = recoveries + 1;
   if (recoveries >= MAX_RECOVERIES) {
     const message = `expected the turn to end after at most ${MAX_RECOVERIES} recoveries, found it interrupted once more`;
-    return new TurnFault("recovery_exhausted", message);
+    return { attempt, fault: new TurnFault("recovery_exhausted", message) };
   }
-  const key = `${mark}${recoveries + 1}` as EffectKey;
+  const key = `${mark}${attempt}` as EffectKey;
   await journal.append([{ sessionId, turnId, key, status: "started" }], lease);
-  return undefined;
+  return { attempt, fault: undefined };
 }

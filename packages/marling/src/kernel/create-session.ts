@@ -163,9 +163,9 @@ function assignmentOf(origin: Origin, request: SessionCreateRequest): FrameAssig
   const { from, parent } = origin;
   const policy = decodePolicy({ ...origin.policy, ...request.policy }, "request.policy");
   if (request.policy?.model !== undefined) modelOf(from, policy.model);
-  const { toolAccess, subagent, pluginOptions, budget, usageSource = "child" } = request;
+  const { toolAccess, subagent, pluginOptions, budget, paths, usageSource = "child" } = request;
   const held = authorityLeft(parent ?? from);
-  const authority = narrowAuthority(held, { toolAccess, subagent, pluginOptions, budget });
+  const authority = narrowAuthority(held, { toolAccess, subagent, pluginOptions, budget, paths });
   const made = origin.cause === undefined ? {} : { cause: origin.cause };
   return { policy, authority, usageSource, ...made };
 }

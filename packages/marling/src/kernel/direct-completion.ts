@@ -6,7 +6,7 @@
 //   DC4  inside an effect it is under the budget of the session, as every model call of the turn is.
 
 import { MarlingError } from "../base/errors.ts";
-import type { ModelRequest } from "../llm/contract.ts";
+import type { ModelRequest, ModelSink } from "../llm/contract.ts";
 import { type MessageInput, toMessage } from "../model/message.ts";
 import { type ModelResponse, visibleTexts } from "../model/model-response.ts";
 import type { DirectLlmCompletion, DirectRequest } from "../model/session-host.ts";
@@ -19,6 +19,7 @@ import type { ModelBinding } from "./parts.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { serviceKey } from "./service-scope.ts";
 import { budgetOutcome, spend } from "./spending.ts";
+import { tracedDirectCall } from "./trace-model.ts";
 import { performEffect, type TurnRun } from "./turn-run.ts";
 
 /** What a call came to. Plain JSON. */
@@ -37,8 +38,8 @@ export async function directCompletion(
   const spent = (usage: TokenUsage): UsageEntry => ({ source: usageSource, model: binding.name, usage });
   const answer =
     scope === undefined
-      ? await askBesideTurns(session, { request, binding, spent })
-      : await askInEffect(scope, { request, binding, spent });
+      ? await askBesideTurns(session, { request, binding, spent, source: usageSource })
+      : await askInEffect(scope, { request, binding, spent, source: usageSource });
   const { response, failure, usage } = answer;
   if (response !== undefined) return { response, usage, model: binding.name };
   const message = `direct completion on model ${binding.name}: ${failure?.message ?? "no answer"}`;
@@ -55,10 +56,11 @@ export function completionText({ response }: DirectLlmCompletion): string {
 interface Ask {
   readonly request: DirectRequest;
   readonly binding: ModelBinding;
+  readonly source: string;
   spent(usage: TokenUsage): UsageEntry;
 }
 
-function askInEffect(scope: TurnRun, { request, binding, spent }: Ask): Promise<Answer> {
+function askInEffect(scope: TurnRun, { request, binding, spent, source }: Ask): Promise<Answer> {
   const key = serviceKey(scope, "direct", request.key);
   const effect = { key: key.slice(scope.acceptedScope.length + 1), kind: "direct_completion" } as const;
   return performEffect(scope, effect, async (inner) => {
@@ -69,6 +71,8 @@ function askInEffect(scope: TurnRun, { request, binding, spent }: Ask): Promise<
       binding,
       requestId: key,
       signal: scope.control.signal,
+      source,
+      parentId: scope.span,
     });
     if (!isNoUsage(answer.usage)) inner.spent.push(spent(answer.usage));
     spend(scope.session, inner.spent);
@@ -80,10 +84,14 @@ function refused({ code = "", message = "" }: Extract<TurnOutcome, { kind: "stop
   return { failure: { code, message }, usage: NO_USAGE };
 }
 
-async function askBesideTurns(session: ResidentSession, { request, binding, spent }: Ask): Promise<Answer> {
+async function askBesideTurns(
+  session: ResidentSession,
+  { request, binding, spent, source }: Ask,
+): Promise<Answer> {
   const { operation } = operationOf(session, "direct");
   const { signal } = new AbortController();
-  const answer = await ask(session, { request, binding, requestId: `${session.id}:${operation}`, signal });
+  const requestId = `${session.id}:${operation}`;
+  const answer = await ask(session, { request, binding, requestId, signal, source, parentId: undefined });
   if (isNoUsage(answer.usage)) return answer;
   await commitBeside(session, () => ({
     operation: operationOf(session, "direct").operation,
@@ -101,20 +109,28 @@ async function ask(
     readonly binding: ModelBinding;
     readonly requestId: string;
     readonly signal: AbortSignal;
+    readonly source: string;
+    readonly parentId: string | undefined;
   },
 ): Promise<Answer> {
-  const { binding, signal } = call;
+  const { binding, signal, source, parentId } = call;
   let usage = NO_USAGE;
-  const sink: Parameters<ModelBinding["port"]["call"]>[1]["sink"] = (part) => {
+  const sink: ModelSink = (part) => {
     if (part.kind === "usage") usage = part.usage;
   };
+  const { trace, parts } = session;
+  const request = requestOf(session, call);
+  const traced = trace && tracedDirectCall(trace, { binding, request, source, parentId });
   try {
-    const { blobs } = session.parts.store;
-    const outcome = await binding.port.call(requestOf(session, call), { sink, signal, blobs });
+    const { blobs } = parts.store;
+    const options = { sink: traced?.sink(sink) ?? sink, signal, blobs };
+    const outcome = await binding.port.call(request, options);
+    traced?.end(outcome, usage);
     if (outcome.kind === "response") return { response: outcome.response, usage: outcome.response.usage };
     const { kind, code = kind, message } = outcome.failure;
     return { failure: { code, message }, usage: outcome.failure.usage ?? usage };
   } catch (thrown) {
+    traced?.end({ kind: "thrown", thrown }, usage);
     const message = thrown instanceof Error ? thrown.message : String(thrown);
     return { failure: { code: "model_port_threw", message }, usage };
   }

@@ -15,6 +15,7 @@ import { runConcurrently } from "../tool/dispatch.ts";
 import { awaitApproval } from "./approval.ts";
 import { type PreparedDispatch, prepareCall, type ReadyCall, settled } from "./prepare-call.ts";
 import { type CallResult, runCall } from "./tool-attempt.ts";
+import { inSpan, TracedCall } from "./trace-tool.ts";
 import { TurnParked } from "./turn-parked.ts";
 import { joinScope, performEffect, scopeOf, type TurnRun } from "./turn-run.ts";
 
@@ -45,6 +46,7 @@ interface DispatchRun<Prepared extends PreparedDispatch = PreparedDispatch> {
   readonly prepared: Prepared;
   /** Where what the call leaves behind is kept until all calls are done. */
   scope: TurnRun;
+  readonly traced: TracedCall | undefined;
   /** How far it was when it was given up, if it was. */
   abandoned: "running" | "waiting" | undefined;
   completed: CompletedCall | undefined;
@@ -73,13 +75,17 @@ export async function dispatchCalls(
 }
 
 async function begin(turn: TurnRun, call: DispatchCall, options: DispatchOptions): Promise<DispatchRun> {
-  const scope = scopeOf(turn);
+  const { trace } = turn.session;
+  const span = trace?.open(turn.span);
+  const scope = inSpan(scopeOf(turn), span);
   const prepared = turn.control.isCancelled
     ? settled(call, toolCancelled("The turn was cancelled before the call."))
     : await prepareCall(scope, call, options);
   const { callId, name, args } = prepared.call;
+  const { parentCallId } = options;
+  const traced = trace && span && new TracedCall(trace, { span, call: prepared.call, parentCallId });
   turn.emit({ kind: "tool_started", callId, name, args, ...parentOf(options) });
-  return { prepared, scope, abandoned: undefined, completed: undefined, parked: undefined };
+  return { prepared, scope, traced, abandoned: undefined, completed: undefined, parked: undefined };
 }
 
 function isReady(run: DispatchRun): run is DispatchRun<ReadyCall> {
@@ -127,6 +133,7 @@ async function runToEnd(run: DispatchRun<ReadyCall>, options: DispatchOptions): 
   } catch (thrown) {
     if (!(thrown instanceof TurnParked)) throw thrown;
     run.parked = thrown;
+    run.traced?.park();
   }
 }
 
@@ -169,6 +176,7 @@ async function finishAbandoned(
 
 function finish(run: DispatchRun, completed: CompletedCall, options: DispatchOptions): void {
   run.completed = completed;
+  run.traced?.end(completed);
   run.scope.emit({ kind: "tool_finished", record: recordOf(completed), ...parentOf(options) });
 }
 

@@ -24,15 +24,18 @@ export interface DrivenTurn {
 export async function drive(turn: TurnRun, prepared: PreparedTurn): Promise<DrivenTurn> {
   if (prepared.outcome !== undefined) return { records: prepared.records, outcome: prepared.outcome };
   const { driver } = turn.session.turnPreamble();
+  const { trace } = turn.session;
   let step = tell(turn, first(turn, prepared, driver));
   while (step.kind === "effect") {
     const { state, effect } = step;
+    trace?.enterRound(effect.round);
     step = tell(
       turn,
       (await endedFromOutside(turn, step)) ??
         resume(state, await perform(turn, effect, state.records), driver),
     );
   }
+  trace?.leaveRound();
   if (!turn.control.isCancelled) return { records: step.state.records, outcome: step.outcome };
   await cancelBelow(turn);
   return { records: step.state.records, outcome: turn.control.outcome() };
@@ -41,7 +44,7 @@ export async function drive(turn: TurnRun, prepared: PreparedTurn): Promise<Driv
 function first(turn: TurnRun, prepared: PreparedTurn, driver: ProtocolDriver): Step {
   const { session } = turn;
   const { contextWindow } = modelOf(session);
-  const before = turn.shown.at(-2);
+  const before = turn.shown.at(-1 - turn.shownRecords);
   const plan = {
     turnId: turn.scope,
     maxRounds: session.policy.maxTurns,

@@ -6,7 +6,6 @@
 //   EN3  where no code of plugins takes part, it is made when the input is accepted and kept with it, so that it costs no
 //        write of its own.
 
-import { sha256 } from "../base/digest.ts";
 import type { ToolSpec } from "../llm/contract.ts";
 import type { EffectKey } from "../model/ids.ts";
 import { isJsonObject, type Json } from "../model/json.ts";
@@ -115,7 +114,7 @@ function keep({ parts }: ResidentSession, environment: Environment): { readonly 
   let text = TEXTS.get(environment);
   if (text === undefined) {
     const bytes = Buffer.from(JSON.stringify({ version: 1, ...environment }));
-    text = { ref: `sha256:${sha256(bytes)}`, bytes };
+    text = { ref: parts.store.blobs.ref(bytes), bytes };
     TEXTS.set(environment, text);
   }
   const { ref, bytes } = text;

@@ -7,14 +7,13 @@
 import { sha256 } from "../base/digest.ts";
 import { MarlingError, messageOf } from "../base/errors.ts";
 import { unreachable } from "../base/unreachable.ts";
-import type { ModelRequest } from "../llm/contract.ts";
+import type { ModelCallOptions, ModelRequest } from "../llm/contract.ts";
 import type { ModelOutcome, ModelResponse, ResponsePart } from "../model/model-response.ts";
 import { visibleTexts } from "../model/model-response.ts";
 import type { ModelCallRecord } from "../model/turn.ts";
 import { NO_USAGE } from "../model/usage.ts";
 import type { StreamFinishReason } from "../plugin/hook-context.ts";
 import { serviceView } from "../plugin/host-services.ts";
-import type { BlobStore } from "../store/contract.ts";
 import type { ModelCallResult, TurnEffect, TurnRecord } from "../turn/effect.ts";
 import { finishStream } from "./finish-stream.ts";
 import { modelOf } from "./model-binding.ts";
@@ -24,8 +23,10 @@ import { ModelStream, type StreamEnd } from "./model-stream.ts";
 import type { ModelBinding } from "./parts.ts";
 import { hostServices } from "./services.ts";
 import { reach } from "./session-reach.ts";
+import type { TraceSpan } from "./session-trace.ts";
 import { callSlot, callSlotNow } from "./slot-call.ts";
 import { spend } from "./spending.ts";
+import { type AttemptEnd, modelCallPayload, TracedAttempt } from "./trace-model.ts";
 import { emitPluginEvents, performEffect, type TurnRun, viewOf } from "./turn-run.ts";
 import { processServices } from "./work-host.ts";
 
@@ -36,9 +37,11 @@ interface ModelCall {
   readonly records: readonly TurnRecord[];
   /** What its attempts came to, oldest first. */
   readonly made: ModelCallRecord[];
+  readonly span: TraceSpan | undefined;
 }
 
 interface Attempt {
+  readonly span: TraceSpan | undefined;
   readonly number: number;
   readonly round: number;
   readonly binding: ModelBinding;
@@ -65,7 +68,13 @@ export async function performModelCall(
 ): Promise<ModelCallResult> {
   const { key, kind, round } = effect;
   const made: ModelCallRecord[] = [];
-  const replayed = (recorded: RecordedCall): void => showAgain(turn, recorded, round);
+  const span = turn.session.trace?.open();
+  const { model } = turn.session.policy;
+  let isReplayed = false;
+  const replayed = (recorded: RecordedCall): void => {
+    isReplayed = true;
+    showAgain(turn, recorded, round);
+  };
   // Not the model: a session that is opened anew may have another one, which goes on from what was said.
   const asks = { messages: sha256(messageIds(records)) };
   try {
@@ -73,14 +82,17 @@ export async function performModelCall(
       turn,
       { key, kind, replayed, asks },
       async (scope) => ({
-        ...(await callModel(scope, { round, records, made })),
+        ...(await callModel(scope, { round, records, made, span })),
         calls: made,
       }),
     );
+    const { calls, result } = recorded;
+    span?.close("model_call", modelCallPayload({ round, model, calls, result, replayed: isReplayed }));
     turn.log.modelCalls.push(...recorded.calls);
     spend(turn.session, recorded.calls);
     return recorded.result;
   } catch (thrown) {
+    span?.close("model_call", modelCallPayload({ round, model, calls: made, replayed: false }));
     turn.log.modelCalls.push(...made); // What was paid for stays in the report, whatever ended the turn.
     throw thrown;
   }
@@ -112,7 +124,8 @@ async function tryModels(turn: TurnRun, call: ModelCall): Promise<Ended> {
     if (elsewhere !== undefined) return { result: elsewhere };
     const patched = await applyRequestHooks(turn, request, round);
     if (turn.control.isCancelled) return cancelledCall(number);
-    const ended = await attempt(turn, { number, round, binding, request: patched }, call.made);
+    const ask = { number, round, binding, request: patched, span: call.span };
+    const ended = await attempt(turn, ask, call.made);
     if (ended.result.kind !== "failure") return ended;
     const { failure } = ended.result;
     const next = await decideOnFailure(turn, { failure, attempt: number, round, plan, records });
@@ -185,32 +198,33 @@ async function attempt(turn: TurnRun, ask: Attempt, made: ModelCallRecord[]): Pr
       turn.emit({ kind: "attempt_reset", round, attempt: number, reason, retryAfterMs });
     },
   });
-  const finish = (how: Omit<ModelCallRecord, keyof typeof common | "usage">): void => {
+  const { trace, parts } = turn.session;
+  const traced = trace && new TracedAttempt(trace, { ...ask, parent: ask.span });
+  const finish = (end: AttemptEnd, how: Omit<ModelCallRecord, keyof typeof common | "usage">): void => {
     const record = { ...common, ...how, usage: stream.usage ?? NO_USAGE };
     made.push(record);
+    traced?.end(record, end);
     turn.emit({ kind: "model_call", phase: "finished", round, record });
   };
   turn.emit({ kind: "model_call", phase: "started", round, model: binding.name });
   try {
-    const end = await stream.settle(callPort(ask, stream, turn.session.parts.store.blobs));
+    const { signal } = stream;
+    const sink = traced === undefined ? stream.sink : traced.sink(stream.sink);
+    const end = await stream.settle(callPort(ask, { sink, signal, blobs: parts.store.blobs }));
     const ended = await conclude(turn, stream, end);
-    finish(howItEnded(ended));
+    finish(ended.result, howItEnded(ended));
     return ended;
   } catch (thrown) {
     const code = MarlingError.is(thrown) ? thrown.code : "runtime_error";
-    finish({ outcome: "failed", code, message: messageOf(thrown) });
+    finish({ kind: "thrown", thrown }, { outcome: "failed", code, message: messageOf(thrown) });
     throw thrown;
   }
 }
 
 /** Calls the port. One that throws or answers nonsense, in spite of its contract, is a failed call. */
-async function callPort(
-  { binding, request }: Attempt,
-  { sink, signal }: ModelStream,
-  blobs: BlobStore,
-): Promise<ModelOutcome> {
+async function callPort({ binding, request }: Attempt, options: ModelCallOptions): Promise<ModelOutcome> {
   try {
-    const outcome = await binding.port.call(request, { sink, signal, blobs });
+    const outcome = await binding.port.call(request, options);
     if (outcome?.kind === "response" || outcome?.kind === "failure") return outcome;
     return brokenPort(
       "model_port_returned_nonsense",
@@ -239,7 +253,9 @@ async function conclude(turn: TurnRun, stream: ModelStream, end: StreamEnd): Pro
       return { result: { ...end, failure: { ...end.failure, usage: stream.usage ?? NO_USAGE } } };
     case "response": {
       const response = await transformResponse(turn, asSeen(end.response, stream));
-      const shown = stream.hasText ? {} : showProse(turn, response.response, stream.round);
+      const shown = stream.hasText
+        ? showRest(turn, response.response, stream)
+        : showProse(turn, response.response, stream.round);
       return { result: response, reason: "complete", ...shown };
     }
     default:
@@ -281,6 +297,14 @@ async function transformResponse(
   for (const { pluginId, value } of transforms) emitPluginEvents(turn, pluginId, value.events ?? []);
   const last = transforms.at(-1)?.value.response ?? response;
   return { kind: "response", response: { ...last, usage: response.usage } };
+}
+
+/** What hooks held back from a stream and gave with the response: it goes on where the stream ended. */
+function showRest(turn: TurnRun, { parts }: ModelResponse, stream: ModelStream): Pick<Ended, "prose"> {
+  if (!stream.isHooked) return {};
+  const said = parts.map((part) => (part.kind === "text" ? part.text : "")).join("");
+  if (said.startsWith(stream.text)) showText(turn, said.slice(stream.text.length), stream.round);
+  return {};
 }
 
 /** Text that was not streamed is shown at once, through the prose projector. */

@@ -1,16 +1,17 @@
 // One attempt's stream: deltas go to the watchers, through the stream hooks when there are any.
-//   MS1  without hooks a delta costs its event: no promise, no queue.
+//   MS1  a delta costs its event, and with hooks their answers: no promise, no queue, unless a hook returns a promise.
 //   MS2  with hooks, parts are taken one after the other, resets included; what watchers saw is what is kept.
 //   MS3  a hook may end the stream: the text so far stands, and only usage is still waited for.
 //   MS4  a cancelled turn waits for no port, and after the attempt nothing is shown, whatever a port still sends.
 
-import { type Deferred, deferred } from "../base/deferred.ts";
+import { type Deferred, deferred, isPromise } from "../base/deferred.ts";
 import { unreachable } from "../base/unreachable.ts";
 import type { ModelStreamPart } from "../llm/contract.ts";
 import type { ModelOutcome } from "../model/model-response.ts";
 import { isNoUsage, type TokenUsage } from "../model/usage.ts";
 import type { AssistantStreamTransform } from "../plugin/hook-context.ts";
 import type { PluginOwned } from "../plugin/hook-runner.ts";
+import type { Awaitable } from "../plugin/hooks.ts";
 import { finishStream } from "./finish-stream.ts";
 import { emitPluginEvents, type TurnRun } from "./turn-run.ts";
 
@@ -61,8 +62,9 @@ export class ModelStream {
   readonly sink = (part: ModelStreamPart): void => {
     if (this.#isOver || (this.#isAborted && part.kind !== "usage")) return;
     if (part.kind === "text_delta" && part.text === "") return;
-    if (this.#pump === undefined && !this.#needsHooks(part)) this.#take(part);
-    else this.#enqueue(part);
+    if (this.#pump !== undefined) this.#waiting.push(part);
+    else if (this.#needsHooks(part)) this.#ask(part);
+    else this.#take(part);
   };
 
   /** Whether the port streamed any text, even if hooks let nothing of it through. */
@@ -120,35 +122,47 @@ export class ModelStream {
     return kind === "text_delta" ? this.#asksHooks : kind === "attempt_reset" && this.#tellsHooks;
   }
 
-  #enqueue(part: ModelStreamPart): void {
-    this.#waiting.push(part);
-    this.#pump ??= this.#drain();
+  /** Parts wait behind the first whose hooks do not answer at once. */
+  #ask(part: ModelStreamPart): void {
+    try {
+      const passed = this.#pass(part);
+      if (isPromise(passed)) this.#pump = this.#drain(passed);
+    } catch (thrown) {
+      this.#fail(thrown);
+    }
   }
 
-  async #drain(): Promise<void> {
+  async #drain(first: PromiseLike<void>): Promise<void> {
     try {
+      await first;
       for (let next = 0; next < this.#waiting.length; next += 1) {
         await this.#pass(this.#waiting[next] as ModelStreamPart);
       }
     } catch (thrown) {
-      this.#hookFailure = { thrown };
-      this.#isAborted = true;
-      this.#ended.resolve();
+      this.#fail(thrown);
     } finally {
       this.#waiting.length = 0;
       this.#pump = undefined;
     }
   }
 
+  #fail(thrown: unknown): void {
+    this.#hookFailure = { thrown };
+    this.#isAborted = true;
+    this.#ended.resolve();
+  }
+
   /** One part in its turn; nothing but usage passes once a hook or the host has ended the stream. */
-  async #pass(part: ModelStreamPart): Promise<void> {
+  #pass(part: ModelStreamPart): Awaitable<void> {
     if (part.kind !== "usage" && (this.#isAborted || this.#turn.control.isCancelled)) return;
     if (!this.#needsHooks(part)) return this.#take(part);
-    if (part.kind === "attempt_reset") await finishStream(this.#turn, "attempt_reset");
+    if (part.kind === "attempt_reset")
+      return finishStream(this.#turn, "attempt_reset").then(() => this.#take(part));
     if (part.kind !== "text_delta") return this.#take(part);
     this.#hasText = true;
     const { session } = this.#turn;
-    this.#apply(await session.plugins.transformAssistantStream(session.id, part.text));
+    const transforms = session.plugins.transformAssistantStream(session.id, part.text);
+    return isPromise(transforms) ? transforms.then((made) => this.#apply(made)) : this.#apply(transforms);
   }
 
   #apply(transforms: readonly PluginOwned<AssistantStreamTransform>[]): void {

@@ -70,6 +70,8 @@ interface Place {
   gap: GapReason | undefined;
 }
 
+type Listen = () => () => void;
+
 /** A log as observers reach it. */
 interface Reading {
   /** What is told next to an observer at this place, which moves; nothing when there is nothing yet. */
@@ -140,11 +142,14 @@ export class ObservationLog {
     this.#wake();
   }
 
-  /** What happens from now on, or behind a cursor. A cursor that is refused is thrown when iterating begins. */
-  observe({ cursor, signal }: ObserveOptions = {}): AsyncIterable<SessionObservation> {
+  /**
+   * What happens from now on, or behind a cursor. A cursor that is refused is thrown when iterating begins. `listen` is
+   * called when it begins; what it returns, when the observation is over.
+   */
+  observe({ cursor, signal }: ObserveOptions = {}, listen?: Listen): AsyncIterable<SessionObservation> {
     const now = cursor === undefined ? this.#placeOfNow() : undefined;
     const start = (): Place => (now === undefined ? this.#placeOf(cursor) : { ...now });
-    return { [Symbol.asyncIterator]: () => new Observer(this.#reading, start, signal) };
+    return { [Symbol.asyncIterator]: () => new Observer(this.#reading, start, { signal, listen }) };
   }
 
   #take(place: Place): SessionObservation | undefined {
@@ -242,14 +247,21 @@ const OVER: Observed = Object.freeze({ done: true, value: undefined });
 class Observer implements AsyncIterableIterator<SessionObservation, undefined> {
   readonly #log: Reading;
   readonly #start: () => Place;
+  readonly #listen: Listen | undefined;
   readonly #forgetSignal: () => void;
   #place: Place | undefined;
+  #unlisten: (() => void) | undefined;
   #isOver: boolean;
 
-  constructor(log: Reading, start: () => Place, signal: AbortSignal | undefined) {
+  constructor(
+    log: Reading,
+    start: () => Place,
+    { signal, listen }: { readonly signal: AbortSignal | undefined; readonly listen: Listen | undefined },
+  ) {
     const end = (): void => this.#end();
     this.#log = log;
     this.#start = start;
+    this.#listen = listen;
     this.#isOver = signal?.aborted === true;
     this.#forgetSignal = () => signal?.removeEventListener("abort", end);
     signal?.addEventListener("abort", end, { once: true });
@@ -275,8 +287,10 @@ class Observer implements AsyncIterableIterator<SessionObservation, undefined> {
   }
 
   #begin(): Place {
+    if (this.#place !== undefined) return this.#place;
     try {
-      this.#place ??= this.#start();
+      this.#place = this.#start();
+      this.#unlisten = this.#listen?.();
       return this.#place;
     } catch (thrown) {
       this.#end();
@@ -287,6 +301,7 @@ class Observer implements AsyncIterableIterator<SessionObservation, undefined> {
   #end(): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    this.#unlisten?.();
     this.#forgetSignal();
     this.#log.wake();
   }

@@ -9,18 +9,10 @@ export function observeSession(
   options: ObserveOptions,
 ): AsyncIterable<SessionObservation> {
   const { observation, parts } = session;
-  const observed = observation.observe(options); // Begins now, whenever somebody reads it.
-  if (parts.effects.remembers !== true) return observed;
-  return {
-    async *[Symbol.asyncIterator]() {
-      const unlisten = parts.watch.listen(() => {
-        refreshIdle(session).catch(() => undefined); // Whoever uses the session next is told.
-      });
-      try {
-        yield* observed;
-      } finally {
-        unlisten();
-      }
-    },
-  };
+  if (parts.effects.remembers !== true) return observation.observe(options);
+  return observation.observe(options, () =>
+    parts.watch.listen(() => {
+      refreshIdle(session).catch(() => undefined); // Whoever uses the session next is told.
+    }),
+  );
 }

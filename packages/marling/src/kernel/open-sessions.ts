@@ -1,6 +1,7 @@
 // The sessions that are open in a runtime: opened once, for whoever asks, and let go as a whole.
 //   OS1  two callers of one id get one session; whoever comes while it is let go waits, and opens it anew.
 //   OS2  a session that is open for the work that was left in it only is let go when that is done.
+//   OS3  one that a turn made, gave work to or looked at, and that the host did not open, is let go with that turn when it is idle.
 
 import { type Deferred, deferred } from "../base/deferred.ts";
 import { MarlingError, messageOf } from "../base/errors.ts";
@@ -8,6 +9,7 @@ import { type SessionId, sessionId } from "../model/ids.ts";
 import type { MessageInput } from "../model/message.ts";
 import type { SessionCreated, SessionCreateRequest } from "../plugin/session-create.ts";
 import type { InboxRow } from "../store/contract.ts";
+import type { AdmitOptions, Admitted } from "./admit.ts";
 import { announceAgain } from "./announce.ts";
 import { requireBindings } from "./bindings.ts";
 import type { ChildSession } from "./child-turns.ts";
@@ -21,18 +23,21 @@ import { Session } from "./session.ts";
 import { startArmedMonitors } from "./session-monitors.ts";
 import { isBelow, reachable, unreachable } from "./session-reach.ts";
 import { traceIssues } from "./trace-issues.ts";
-import { type QueuedTurn, TurnQueue } from "./turn-queue.ts";
+import { Triggers } from "./triggers.ts";
+import { type CloseCode, type QueuedTurn, TurnQueue } from "./turn-queue.ts";
 import type { TurnRun } from "./turn-run.ts";
 
 /** How a runtime came to have a session open. */
 export interface Open {
   readonly resident: ResidentSession;
   readonly queue: TurnQueue;
-  /** Turns that an earlier process accepted and did not finish. */
-  readonly recovered: QueuedTurn[];
+  /** Turns that an earlier process accepted and did not finish, and what comes from triggers. */
+  recovered: QueuedTurn[];
   readonly handle: Session;
   /** Nobody asked for it but the work that was left in it: it goes when that is done. */
   isForRecovery: boolean;
+  /** The host has it, and it stays until the host lets it go. */
+  isAttended: boolean;
   /** Set while it is let go: whoever wants it then waits, and opens it anew. */
   closing: Promise<void> | undefined;
 }
@@ -43,20 +48,28 @@ export class OpenSessions {
   readonly #resident = new Map<string, ResidentSession>();
   /** Ids of sessions that are being made. */
   readonly #reserved = new Map<string, Deferred<void>>();
+  /** Revisions at which sessions were let go with work that this runtime cannot or is not to go on with. */
+  readonly #left = new Map<string, number>();
   readonly #onRecovered: (turn: QueuedTurn) => void;
   #isClosed = false;
 
-  constructor(parts: Omit<KernelParts, "sessions" | "work">, onRecovered: (turn: QueuedTurn) => void) {
+  constructor(
+    parts: Omit<KernelParts, "sessions" | "work" | "triggers">,
+    onRecovered: (turn: QueuedTurn) => void,
+  ) {
     const directory: SessionDirectory = {
       find: (id) => this.find(id),
       reserve: (id) => this.reserve(id),
       create: (request, from, scope) => this.create(request, from, scope),
       close: (id, from) => this.#closeFor(id, from),
+      submit: (id, input, options) => this.submit(id, input, options),
       openBelow: (id, from) => this.openBelow(id, from),
+      leave: (ids) => this.#leave(ids),
       takeFirstTurnInput: (id, from) => this.takeFirstTurnInput(id, from),
       cancelTurns: (id) => this.#cancelTurns(id),
     };
-    this.parts = { ...parts, sessions: directory, work: new RuntimeWork(directory, parts) };
+    const work = new RuntimeWork(directory, parts);
+    this.parts = { ...parts, sessions: directory, work, triggers: new Triggers(directory, parts) };
     this.#onRecovered = onRecovered;
   }
 
@@ -67,7 +80,7 @@ export class OpenSessions {
   /** The session if it is open, else what `open` makes of it. Options that need it opened anew make it go first. */
   async open(
     id: SessionId,
-    { isNew }: { readonly isNew: boolean },
+    { isNew, isBelow = false }: { readonly isNew: boolean; readonly isBelow?: boolean },
     open: () => Promise<OpenedSession>,
   ): Promise<{ readonly entry: Open; readonly wasOpen: boolean }> {
     await this.#reserved.get(id)?.promise;
@@ -78,9 +91,10 @@ export class OpenSessions {
         continue;
       }
       await attend(entry);
+      entry.isAttended ||= !isBelow;
       return { entry, wasOpen: true };
     }
-    return { entry: await this.track(id, open), wasOpen: false };
+    return { entry: await this.track(id, open, { isAttended: !isBelow }), wasOpen: false };
   }
 
   /** Resolves when the turns that earlier processes left have ended or sleep. */
@@ -97,12 +111,12 @@ export class OpenSessions {
     if (open !== undefined) await this.#release(open, "session_closed");
   }
 
-  /** Lets every session go, and opens none any more. */
-  async close(): Promise<void> {
+  /** Lets every session go, and opens none any more. Turns that have not ended after the grace are ended: see TQ6. */
+  async close(grace: { readonly graceMs: number }): Promise<void> {
     this.#isClosed = true;
     const open = await Promise.allSettled(this.#open.values());
     const gone = open.map((one) =>
-      one.status === "fulfilled" ? this.#release(one.value, "runtime_closed") : undefined,
+      one.status === "fulfilled" ? this.#release(one.value, "runtime_closed", grace) : undefined,
     );
     await Promise.all(gone);
     await this.parts.work.close();
@@ -118,7 +132,10 @@ export class OpenSessions {
   track(
     id: SessionId,
     open: () => Promise<OpenedSession>,
-    { isForRecovery = false }: { readonly isForRecovery?: boolean } = {},
+    {
+      isForRecovery = false,
+      isAttended = !isForRecovery,
+    }: { readonly isForRecovery?: boolean; readonly isAttended?: boolean } = {},
   ): Promise<Open> {
     const opening = open().then(async ({ session, inputs, unannounced }) => {
       const { left, queue } = await this.#queueOf(session, inputs).catch((thrown: unknown) =>
@@ -135,6 +152,7 @@ export class OpenSessions {
         recovered,
         handle: undefined as never,
         isForRecovery,
+        isAttended,
         closing: undefined,
       };
       entry.handle = new Session(session, { queue, close: () => this.#release(entry, "session_closed") });
@@ -163,11 +181,42 @@ export class OpenSessions {
     this.#letGoWhenDone(await opening).catch(() => undefined); // What it cannot let go goes with the runtime.
   }
 
+  /** As `openForRecovery`, for what goes on beside turns, unless it was let go here and nobody has written since. */
+  async openForWork(id: SessionId): Promise<boolean> {
+    if (this.#isClosed || this.#reserved.has(id)) return false;
+    const left = this.#open.has(id) ? undefined : this.#left.get(id);
+    if (left !== undefined && left === (await this.parts.store.revision(id))) return false;
+    await this.openForRecovery(id);
+    const { work } = this.#resident.get(id) ?? {};
+    return work !== undefined && !work.isClosing && (await work.own()) && work.isResumable;
+  }
+
+  async submit(id: SessionId, input: unknown, options: AdmitOptions): Promise<Admitted> {
+    this.#refuseClosed();
+    await this.#reserved.get(id)?.promise;
+    const open = await this.#openFor(id);
+    const { turn, ...admitted } = await open.queue.submit(input, options);
+    const live = open.recovered.filter(({ row }) => open.queue.live.has(row.turnId));
+    open.recovered = [...live, turn];
+    this.#letGoWhenDone(open).catch(() => undefined); // What it cannot let go goes with the runtime.
+    return admitted;
+  }
+
+  /** The session as it is open, or opened for the work that it is given only. */
+  async #openFor(id: SessionId): Promise<Open> {
+    for (let known = this.#open.get(id); known !== undefined; known = this.#open.get(id)) {
+      const open = await known;
+      if (open.closing === undefined) return open;
+      await open.closing;
+    }
+    return this.track(id, () => this.#openBound(id), { isForRecovery: true });
+  }
+
   /** Work that was left in a session that is open here. */
-  async #takeUp({ queue, recovered, closing }: Open): Promise<void> {
-    if (closing !== undefined) return;
-    const left = await queue.takeUp();
-    recovered.push(...left);
+  async #takeUp(open: Open): Promise<void> {
+    if (open.closing !== undefined) return;
+    const left = await open.queue.takeUp();
+    open.recovered.push(...left);
     for (const turn of left) this.#onRecovered(turn);
   }
 
@@ -227,7 +276,18 @@ export class OpenSessions {
     const made = await createSession(from, request, cause);
     const session =
       made.kind === "known" ? await this.#openKnown(made.id, from, request) : await this.#openMade(made);
+    if (made.kind === "made")
+      from.trace?.event("session_created", { childSessionId: session.id }, scope?.span);
+    scope?.below.add(session.id);
     return { sessionId: session.id };
+  }
+
+  async #leave(ids: Iterable<string>): Promise<void> {
+    for (const id of ids) {
+      const open = await this.#open.get(id)?.catch(() => undefined);
+      if (open === undefined || open.isAttended || open.closing !== undefined) continue;
+      if (!open.queue.isBusy && open.resident.work.isIdle) await this.#release(open, "session_closed");
+    }
   }
 
   async #openKnown(
@@ -241,7 +301,8 @@ export class OpenSessions {
   }
 
   async #openMade({ session, release }: Extract<MadeSession, { kind: "made" }>): Promise<ResidentSession> {
-    const opening = this.track(session.id, async () => ({ session, inputs: 0, unannounced: [] }));
+    const open = async (): Promise<OpenedSession> => ({ session, inputs: 0, unannounced: [] });
+    const opening = this.track(session.id, open, { isAttended: false });
     release();
     return (await opening).resident;
   }
@@ -252,7 +313,7 @@ export class OpenSessions {
     const wanted = sessionId(id);
     await this.#reserved.get(wanted)?.promise;
     if (!(await isBelow(from, wanted))) throw unreachable(from, id);
-    const { entry } = await this.open(wanted, { isNew: false }, () => this.#openBound(wanted));
+    const { entry } = await this.open(wanted, { isNew: false, isBelow: true }, () => this.#openBound(wanted));
     return { session: entry.resident, queue: entry.queue };
   }
 
@@ -280,14 +341,25 @@ export class OpenSessions {
     await this.#release(open, "session_closed");
   }
 
-  #release(open: Open, code: "session_closed" | "runtime_closed"): Promise<void> {
-    open.closing ??= this.#letGo(open, code);
+  #release(open: Open, code: CloseCode, grace: { readonly graceMs?: number } = {}): Promise<void> {
+    const isHeldUp = open.closing !== undefined && code === "runtime_closed";
+    if (isHeldUp) open.queue.close(code, grace).catch(() => undefined); // Whoever closes it without a grace is freed by it.
+    open.closing ??= this.#letGo(open, code, grace);
     return open.closing;
   }
 
-  async #letGo({ resident, queue }: Open, code: "session_closed" | "runtime_closed"): Promise<void> {
-    await queue.close(code);
-    await resident.work.close({ isWithRuntime: code === "runtime_closed" });
+  async #letGo(
+    { resident, queue }: Open,
+    code: CloseCode,
+    grace: { readonly graceMs?: number },
+  ): Promise<void> {
+    await queue.close(code, grace);
+    await resident.work.close({
+      isWithRuntime: code === "runtime_closed",
+      onStored: () => {
+        if (resident.work.isLeft) this.#left.set(resident.id, resident.state.revision);
+      },
+    });
     if (this.#resident.get(resident.id) !== resident) return;
     this.#open.delete(resident.id);
     this.#resident.delete(resident.id);

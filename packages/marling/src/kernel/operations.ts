@@ -12,7 +12,7 @@ import type { CommandContext, OperationDirective, TaskContext } from "../plugin/
 import { appendToGraph } from "../session/graph.ts";
 import type { NodeDraft } from "../session/node.ts";
 import type { NewInput } from "../store/contract.ts";
-import { acceptInput, decodeTurnInput } from "./admit.ts";
+import { acceptInput, comparable, decodeTurnInput } from "./admit.ts";
 import { refreshIdle, refreshSession } from "./claim-session.ts";
 import { type Change, commitChange, hasMovedState, operationOf, stateChange } from "./commit.ts";
 import type { ResidentSession } from "./resident-session.ts";
@@ -173,7 +173,7 @@ async function newInput(session: ResidentSession, { input, key }: OperationDirec
   const accepted = await acceptInput(session, submitted);
   return {
     sessionId: session.id,
-    submitted: { input: submitted as unknown as Json },
+    submitted: { input: comparable(session, submitted) },
     input: { input: accepted as unknown as Json },
     ...(key === undefined ? {} : { key }),
   };

@@ -3,12 +3,14 @@
 import type { Clock } from "../base/clock.ts";
 import type { EffectHost } from "../effects/contract.ts";
 import type { ModelPort } from "../llm/contract.ts";
+import type { SessionId } from "../model/ids.ts";
 import type { MessageInput } from "../model/message.ts";
 import type { PluginHost } from "../plugin/plugin-host.ts";
 import type { PhaseProbe } from "../plugin/probe.ts";
 import type { SessionCreated, SessionCreateRequest } from "../plugin/session-create.ts";
 import type { Store } from "../store/contract.ts";
 import type { TraceSink } from "../trace/contract.ts";
+import type { AdmitOptions, Admitted } from "./admit.ts";
 import type { Approvals } from "./approvals.ts";
 import type { AttachmentPolicy } from "./attachments.ts";
 import type { ChildSession } from "./child-turns.ts";
@@ -16,6 +18,7 @@ import type { ResidentSession } from "./resident-session.ts";
 import type { RuntimeWork } from "./runtime-work.ts";
 import type { LeaseTerms } from "./session-lease.ts";
 import type { StoreWatch } from "./store-watch.ts";
+import type { Triggers } from "./triggers.ts";
 import type { TurnRun } from "./turn-run.ts";
 import type { Waits } from "./waits.ts";
 
@@ -38,12 +41,16 @@ export interface KernelParts {
   readonly approvals: Approvals;
   readonly watch: StoreWatch;
   readonly leases: LeaseTerms;
+  /** Whose sessions these are, where the store has tenants. */
+  readonly tenant: string | undefined;
   /** A stable name of this worker. */
   readonly owner: string;
   readonly instructions: string | undefined;
   readonly turnBudget: number | "unbounded";
   /** Tool calls of one response that run at once. */
   readonly toolConcurrency: number;
+  /** How long an attempt of a tool may take that does not say so itself. */
+  readonly toolTimeoutMs: number | undefined;
   readonly attachmentPolicy: AttachmentPolicy | undefined;
   /** What one turn may add to its session. */
   readonly commitBytes: number;
@@ -51,6 +58,7 @@ export interface KernelParts {
   readonly sessions: SessionDirectory;
   /** What goes on beside turns, in all sessions. */
   readonly work: RuntimeWork;
+  readonly triggers: Triggers;
 }
 
 /** The sessions that are open in this runtime. */
@@ -60,8 +68,12 @@ export interface SessionDirectory {
   reserve(sessionId: string): (() => void) | undefined;
   /** Inside an effect, the session that an earlier run of the effect made is the one that is asked for. */
   create(request: SessionCreateRequest, from: ResidentSession, scope?: TurnRun): Promise<SessionCreated>;
+  /** Gives a session an input from outside; one that is not open is opened for as long as that takes. */
+  submit(sessionId: SessionId, input: unknown, options: AdmitOptions): Promise<Admitted>;
   /** A session below another, opened if it is not open. */
   openBelow(sessionId: string, from: ResidentSession): Promise<ChildSession>;
+  /** Lets sessions go that nobody asked for but the turn that is over, and in which nothing goes on. */
+  leave(sessionIds: Iterable<string>): Promise<void>;
   /** What a session below was created with, once. */
   takeFirstTurnInput(sessionId: string, from: ResidentSession): Promise<MessageInput | undefined>;
   /** Asks the turns of an open session to end. */

@@ -2,14 +2,25 @@
 //   PC1  what nobody may call ends here, before its contract is resolved and before any hook is asked.
 //   PC2  hooks, then validation, then approval, then the provider: whoever decides sees the arguments in their final form.
 //   PC3  what user code decided is one effect; validated arguments are no part of it and are made again when needed.
+//   PC5  a path among the arguments, in their final form, is one that the session may reach. Which arguments are paths is
+//        said by the tool that runs: a grant may add some, and takes none away.
+//   PC6  a grant gets past the catalog, and past nothing that the session was denied.
 //   PC4  a result that a provider gives while preparing is a result of its tool: the hooks after calls see it.
 
-import { MarlingError } from "../base/errors.ts";
-import type { Json } from "../model/json.ts";
-import { reviveToolOutput, type ToolOutput } from "../model/tool-output.ts";
-import { contractUnavailable, hiddenGrant, unavailableTool, uncallableTool } from "../tool/call-refusal.ts";
-import type { PrepareContext, ToolContract, ToolManifest } from "../tool/contract.ts";
+import { MarlingError, messageOf } from "../base/errors.ts";
+import { isJsonObject, type Json } from "../model/json.ts";
+import { isToolOutput, reviveToolOutput, type ToolOutput } from "../model/tool-output.ts";
+import {
+  brokenTool,
+  contractUnavailable,
+  deniedPath,
+  hiddenGrant,
+  unavailableTool,
+  uncallableTool,
+} from "../tool/call-refusal.ts";
+import type { ExecutionGrant, PrepareContext, ToolContract, ToolManifest } from "../tool/contract.ts";
 import { type CallCheck, grantLookup, validateCall } from "../tool/dispatch.ts";
+import { isReachable } from "../tool/path-access.ts";
 import { afterCall } from "./after-call.ts";
 import { type ApprovalQuestion, askPolicies, digestOf } from "./approval.ts";
 import { keepAttachments } from "./attachments.ts";
@@ -17,6 +28,7 @@ import type { DispatchCall } from "./dispatch.ts";
 import { failedHookOutput } from "./failed-hook-output.ts";
 import { hostIn } from "./services.ts";
 import { beforeToolCall } from "./tool-hooks.ts";
+import { preparedInTime } from "./tool-limit.ts";
 import { performEffect, type TurnRun } from "./turn-run.ts";
 
 /** A call that may run. */
@@ -47,6 +59,8 @@ export type PreparedDispatch =
 interface Resolved {
   readonly manifest: ToolManifest;
   readonly contract: ToolContract;
+  /** The arguments that are paths. */
+  readonly pathArgs: readonly string[];
 }
 
 /** What was decided about a call. Plain JSON; arguments are in it when a hook replaced them. */
@@ -105,18 +119,30 @@ export function settled(call: DispatchCall, output: ToolOutput): PreparedDispatc
 
 function resolve(turn: TurnRun, { name, grant }: DispatchCall): Resolved | ToolOutput {
   const { session } = turn;
-  if (grant !== undefined) {
-    const { manifest, contract } = grant;
-    return session.tools().hiddenNames.has(manifest.name)
-      ? hiddenGrant(manifest.name)
-      : { manifest, contract };
-  }
+  if (grant !== undefined) return resolveGrant(turn, grant);
   const catalog = session.resolvedToolCatalog();
   const manifest = catalog.manifest(name);
   if (manifest === undefined) return unavailableTool(name);
   if (!catalog.isCallable(name)) return uncallableTool(name);
   const contract = catalog.contract(name);
-  return contract === undefined ? contractUnavailable(name) : { manifest, contract };
+  if (contract === undefined) return contractUnavailable(name);
+  return { manifest, contract, pathArgs: manifest.pathArgs ?? [] };
+}
+
+/** A tool that was granted, by the name in the grant and by the one that it has where it comes from. */
+function resolveGrant({ session }: TurnRun, grant: ExecutionGrant): Resolved | ToolOutput {
+  const { manifest, contract } = grant;
+  const registry = session.tools();
+  const { tools } = session.frame.assignment.authority.toolAccess;
+  try {
+    const { name, pathArgs = [] } = registry.offered(grant) ?? manifest;
+    const isDenied = (one: string): boolean =>
+      registry.hiddenNames.has(one) || (tools.length > 0 && !tools.includes(one));
+    if (isDenied(name) || isDenied(manifest.name)) return hiddenGrant(manifest.name);
+    return { manifest, contract, pathArgs: [...new Set([...pathArgs, ...(manifest.pathArgs ?? [])])] };
+  } catch (thrown) {
+    return brokenTool(messageOf(thrown));
+  }
 }
 
 /** Whether code of plugins or providers takes part in the decision. */
@@ -176,9 +202,27 @@ async function askHooks(
   }
 }
 
-function check(turn: TurnRun, call: DispatchCall, { contract }: Resolved): Promise<CallCheck> {
+async function check(
+  turn: TurnRun,
+  call: DispatchCall,
+  { contract, pathArgs }: Resolved,
+): Promise<CallCheck> {
   const lookup = call.grant === undefined ? turn.session.tools() : grantLookup(call.grant);
-  return validateCall(lookup, call, { contract });
+  const checked = await validateCall(lookup, call, { contract });
+  const { paths } = turn.session.frame.assignment.authority;
+  if (paths === undefined || checked.kind === "refused") return checked;
+  const denied = pathsOf(call.args, pathArgs).find((path) => !isReachable(path, paths));
+  return denied === undefined ? checked : { kind: "refused", output: deniedPath(denied, paths) };
+}
+
+/** The paths that a call names; an argument that is left out, or an empty list, is the root. */
+function pathsOf(args: Json, pathArgs: readonly string[]): readonly string[] {
+  const given = isJsonObject(args) ? args : {};
+  return pathArgs.flatMap((name) => {
+    const value = Object.hasOwn(given, name) ? given[name] : ".";
+    const paths = Array.isArray(value) && value.length > 0 ? value : [value];
+    return paths.map((path) => (typeof path === "string" ? path : "."));
+  });
 }
 
 function refusalOf(checked: CallCheck, { callId }: DispatchCall): ToolOutput {
@@ -194,22 +238,25 @@ async function askProvider(
 ): Promise<Decision> {
   const { session } = turn;
   const { grant, callId, args } = call;
-  const context: PrepareContext = {
+  const contextOf = (signal: AbortSignal): PrepareContext => ({
     sessionId: session.id,
     turnId: turn.turnId,
     callId,
-    signal: turn.control.signal,
+    signal,
     pluginInput: (pluginId) => turn.context.pluginInput(pluginId),
     ...(grant === undefined ? {} : { binding: grant.binding }),
-  };
+  });
   const valid = { toolId: manifest.id, name: manifest.name, callId, args, input };
   const registry = session.tools();
-  const result =
+  const { signal } = turn.control;
+  const result = await preparedInTime(manifest, { signal, parts: session.parts }, async (limited) =>
     grant === undefined
-      ? await registry.prepare(valid, context)
-      : await registry.prepareGranted(grant, valid, context);
-  if (result.kind === "completed") {
-    return { output: await afterCall(turn, { call, manifest, output: result.output, durationMs: 0 }) };
+      ? registry.prepare(valid, contextOf(limited))
+      : registry.prepareGranted(grant, valid, contextOf(limited)),
+  );
+  if (isToolOutput(result) || result.kind === "completed") {
+    const output = isToolOutput(result) ? result : result.output;
+    return { output: await afterCall(turn, { call, manifest, output, durationMs: 0 }) };
   }
   return result.call.payload === undefined ? {} : { payload: result.call.payload };
 }

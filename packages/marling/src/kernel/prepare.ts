@@ -3,6 +3,7 @@
 import { SharedList } from "../base/shared-list.ts";
 import type { Message } from "../model/message.ts";
 import type { TurnOutcome } from "../model/turn.ts";
+import type { PreparedContext } from "../plugin/hook-context.ts";
 import { decodePreparedContext } from "../plugin/prepared-context.ts";
 import type { TurnRecord } from "../turn/effect.ts";
 import { runPhase } from "./directive.ts";
@@ -20,16 +21,22 @@ export interface PreparedTurn {
   readonly outcome: TurnOutcome | undefined;
 }
 
+export interface TransformedContext {
+  readonly shown: SharedList<Message>;
+  /** Set when a transform wants the context compacted before the first round. */
+  readonly compact?: PreparedContext["compact"];
+}
+
 /**
  * The messages the model is shown, after the context transforms. Without transforms nothing is copied. Transforms run
  * again in every run of the turn; what they started in an earlier one they get again.
  */
-export async function transformContext(turn: TurnRun): Promise<SharedList<Message>> {
+export async function transformContext(turn: TurnRun): Promise<TransformedContext> {
   const { session } = turn;
   const base = session.state.graph.messages.append([turn.inputMessage]);
   if (!session.plugins.hasContextTransforms) {
     session.setContextOverlay({ providers: [], prompts: [], includeBaseTools: true });
-    return base;
+    return { shown: base };
   }
   const view = session.readView(base);
   const prepared = decodePreparedContext(
@@ -45,9 +52,10 @@ export async function transformContext(turn: TurnRun): Promise<SharedList<Messag
       session.parts.probe,
     ),
   );
-  const { toolProviders, promptContributions, includeBaseTools } = prepared;
+  const { toolProviders, promptContributions, includeBaseTools, compact } = prepared;
   session.setContextOverlay({ providers: toolProviders, prompts: promptContributions, includeBaseTools });
-  return prepared.messages === view.messages ? base : SharedList.of(prepared.messages);
+  const shown = prepared.messages === view.messages ? base : SharedList.of(prepared.messages);
+  return compact === undefined ? { shown } : { shown, compact };
 }
 
 /** Runs the hooks before the turn and applies what they want. An abort ends the turn and keeps what was enqueued. */

@@ -33,6 +33,7 @@ import type { KernelParts } from "./parts.ts";
 import { ProjectedHistory } from "./projected-history.ts";
 import { SessionLease } from "./session-lease.ts";
 import type { SessionState } from "./session-state.ts";
+import { SessionTrace } from "./session-trace.ts";
 import type { SessionWork } from "./session-work.ts";
 import { callSlotNow } from "./slot-call.ts";
 import type { Payer } from "./spending.ts";
@@ -83,6 +84,8 @@ export class ResidentSession {
   readonly observation: ObservationLog;
   /** The right to write to the session, where several runtimes may. */
   readonly lease: SessionLease;
+  /** What is told to the trace; nothing where there is none. */
+  readonly trace: SessionTrace | undefined;
   /** Set when others may have committed to the session, or a turn of it ended half-way: looked at before the next one. */
   isDoubtful = false;
   /** The environment that the next turn begins with if nothing moves, and what it was made from. */
@@ -127,6 +130,9 @@ export class ResidentSession {
     this.#usage = totalOf(init.state);
     this.#registry = init.plugins.toolRegistry;
     this.#services = init.services(this);
+    const { trace, clock, owner } = parts;
+    this.trace = trace === undefined ? undefined : new SessionTrace({ trace, clock, owner }, this);
+    if (this.trace !== undefined) init.plugins.runner.watch(this.trace);
     this.lease = new SessionLease(this.id, parts.leases);
     this.work = init.work(this);
     this.observation = new ObservationLog({

@@ -6,6 +6,7 @@ import type { JsonObject } from "../model/json.ts";
 import { type Message, toMessage } from "../model/message.ts";
 import type { TurnEvent, TurnReport } from "../model/turn.ts";
 import { type CommittedTurn, commitTurn, type TurnEnd } from "./commit-turn.ts";
+import { compactBeforeTurn } from "./compact.ts";
 import { drive } from "./drive.ts";
 import type { PlannedEnvironment } from "./environment.ts";
 import { type FinalizedTurn, finalize } from "./finalize.ts";
@@ -78,6 +79,7 @@ async function runPart(
     throw thrown;
   } finally {
     effects.forget?.(nameOf(turn));
+    if (turn.below.size > 0) await turn.session.parts.sessions.leave(turn.below);
   }
 }
 
@@ -111,6 +113,7 @@ function startPart(
     committedCalls: log.modelCalls.length,
     buffer: [],
     acceptedScope: part.scope,
+    below: new Set(),
     spent: [],
     joined: part.joined,
     committedJoins: part.joined.length,
@@ -127,7 +130,9 @@ async function runPhases(turn: TurnRun, refusal: TurnFault | undefined): Promise
   try {
     if (refusal !== undefined) throw refusal;
     await validateExtension(turn);
-    turn.shown = await transformContext(turn);
+    const { shown, compact } = await transformContext(turn);
+    turn.shown = shown;
+    if (compact !== undefined) await compactBeforeTurn(turn, compact.instructions);
     const prepared = await prepare(turn);
     const driven = await drive(turn, prepared);
     return await finalize(turn, driven);

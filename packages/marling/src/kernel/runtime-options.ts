@@ -13,6 +13,7 @@ import type { PhaseProbe } from "../plugin/probe.ts";
 import type { Store } from "../store/contract.ts";
 import type { ToolProvider } from "../tool/contract.ts";
 import type { ToolDefinition } from "../tool/define-tool.ts";
+import { LONGEST_TIMEOUT_MS } from "../tool/manifest.ts";
 import type { TraceSink } from "../trace/contract.ts";
 import type { AttachmentPolicy } from "./attachments.ts";
 import type { ModelBinding } from "./parts.ts";
@@ -49,6 +50,11 @@ export interface RuntimeOptions {
   readonly hookTimeoutMs?: number;
   /** Tool calls of one response that run at once. */
   readonly toolConcurrency?: number;
+  /**
+   * How long an attempt of a tool may take, unless the tool has a `timeoutMs`; as long as it likes by default. A tool that
+   * takes longer is told by its signal and fails with `tool_timeout`; a loop that never yields cannot be stopped.
+   */
+  readonly toolTimeoutMs?: number;
   readonly attachmentPolicy?: AttachmentPolicy;
   /** How much one turn may add to its session: nodes and state, as JSON, 16 MiB by default. One with more ends as `commit_too_large`. */
   readonly commitBudget?: { readonly bytes?: number };
@@ -58,6 +64,7 @@ export interface RuntimeOptions {
   readonly probe?: PhaseProbe;
 }
 
+const A_TOOL = "an array of tools, or a tool provider";
 const A_MODEL = "a model of the AI SDK (specification v3 or v4) or a model port";
 
 const OPTIONS: { readonly [K in keyof Required<RuntimeOptions>]: (value: unknown) => string | undefined } = {
@@ -74,8 +81,7 @@ const OPTIONS: { readonly [K in keyof Required<RuntimeOptions>]: (value: unknown
       ? undefined
       : "an effect host, such as inlineEffects()",
   plugins: (value) => (Array.isArray(value) ? undefined : "an array of plugins"),
-  tools: (value) =>
-    Array.isArray(value) || isRecord(value) ? undefined : "an array of tools, or a tool provider",
+  tools: (value) => (Array.isArray(value) ? mistakeIn(value) : isTool(value) ? undefined : A_TOOL),
   instructions: (value) => (typeof value === "string" ? undefined : "a string"),
   turnBudget: (value) => (isBudget(value) ? undefined : 'a positive whole number, or "unbounded"'),
   owner: (value) => (typeof value === "string" && value.trim() !== "" ? undefined : "a non-blank string"),
@@ -83,6 +89,10 @@ const OPTIONS: { readonly [K in keyof Required<RuntimeOptions>]: (value: unknown
   hookTimeoutMs: (value) => (isPositive(value) ? undefined : "a positive number of milliseconds"),
   toolConcurrency: (value) =>
     isPositive(value) && Number.isInteger(value) ? undefined : "a positive whole number",
+  toolTimeoutMs: (value) =>
+    isPositive(value) && value <= LONGEST_TIMEOUT_MS
+      ? undefined
+      : `a positive number of milliseconds up to ${LONGEST_TIMEOUT_MS}`,
   attachmentPolicy: (value) => (typeof value === "function" ? undefined : "a function"),
   commitBudget: (value) =>
     isRecord(value) &&
@@ -138,6 +148,26 @@ function binding(name: string, option: ModelOption): ModelBinding {
     contextWindow: contextWindow ?? port.contextWindow,
     maxOutputTokens: maxOutputTokens ?? port.maxOutputTokens,
   };
+}
+
+/** What is wrong with a list of tools; nothing when nothing is. */
+function mistakeIn(tools: readonly unknown[]): string | undefined {
+  const index = tools.findIndex((tool) => !isTool(tool));
+  if (index < 0) return undefined;
+  const tool = tools[index];
+  if (Array.isArray(tool)) return `a tool at ${index}, which is a list: spread it`;
+  if (typeof tool === "function") return `a tool at ${index}, which is a function: call it`;
+  if (isRecord(tool) && typeof tool.build === "function")
+    return `a tool at ${index}, which is a plugin: it belongs to the option plugins`;
+  return `a tool or a tool provider at ${index}`;
+}
+
+/** What `defineTool` makes, or a provider. */
+function isTool(value: unknown): boolean {
+  if (!isRecord(value)) return false;
+  return (
+    typeof value.manifests === "function" || (isRecord(value.manifest) && typeof value.execute === "function")
+  );
 }
 
 function isModelOption(value: unknown): boolean {

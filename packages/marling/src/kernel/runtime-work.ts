@@ -26,13 +26,17 @@ export class RuntimeWork {
   /** Messages for tasks that run here, by session and task. */
   readonly #signals = new Map<string, AsyncQueue<Json>>();
 
-  constructor(sessions: Sessions, parts: Pick<KernelParts, "store" | "clock" | "owner" | "leases">) {
-    const { store, clock, owner, leases } = parts;
+  constructor(
+    sessions: Sessions,
+    parts: Pick<KernelParts, "store" | "clock" | "owner" | "leases" | "tenant">,
+  ) {
+    const { store, clock, owner, leases, tenant } = parts;
     this.#sessions = sessions;
     this.leases = new LeaseKeeper({ store, clock, owner, ttlMs: leases.ttlMs, isBackground: true });
     const onFault = (fault: TaskFault): void => void this.#report(fault);
     this.tasks = new TaskRegistry({
       clock,
+      tenant,
       onFault,
       cancelMonitor: async (sessionId, monitorId) => {
         const work = sessions.find(sessionId)?.work;

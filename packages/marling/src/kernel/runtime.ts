@@ -17,6 +17,9 @@ import type { KernelParts } from "./parts.ts";
 import { Recovery, type RecoveryReport } from "./recovery.ts";
 import type { Session } from "./session.ts";
 import { decodeState } from "./session-state.ts";
+import { refuseNested, type Tenancy, Tenants } from "./tenants.ts";
+import type { TriggerPump } from "./trigger-pump.ts";
+import type { TriggerAdmin } from "./triggers.ts";
 
 export interface SessionOptions {
   /** Options of plugins for this session, by plugin id. */
@@ -37,6 +40,15 @@ export interface VacuumOptions {
   readonly keepMs?: number;
 }
 
+export interface CloseOptions {
+  /**
+   * How long turns that run may take to end, five seconds by default. Those that have not are left to the store, as a crash
+   * would leave them; where nothing is stored they are cancelled.
+   */
+  readonly graceMs?: number;
+}
+
+const CLOSE_GRACE_MS = 5_000;
 const KEEP_MS = 7 * 24 * 60 * 60 * 1000;
 
 const SESSION_OPTIONS: readonly (keyof SessionOptions)[] = [
@@ -58,18 +70,29 @@ export interface SessionAdmin {
   fork(id: string, to: { readonly as: string; readonly at?: string }): Promise<Session>;
 }
 
+/** Which part of its store a runtime has: all of it, with its tenants, or what one of them has. */
+export type RuntimePlace =
+  | { readonly kind: "whole"; readonly tenancy: Tenancy }
+  | { readonly kind: "tenant"; readonly tenant: string; readonly onClosed: () => void };
+
 export class Runtime implements AsyncDisposable {
   /** Resolves when the store is open and recovery has begun. Methods await it by themselves. */
   readonly ready: Promise<void>;
   readonly sessions: SessionAdmin;
   /** Calls that wait for a decision. */
   readonly approvals: ApprovalAdmin;
+  /** What occurs outside, and which sessions hear of it. */
+  readonly triggers: TriggerAdmin;
   readonly #parts: KernelParts;
   readonly #open: OpenSessions;
   readonly #recovery: Recovery;
-  #isClosed = false;
+  readonly #place: RuntimePlace;
+  readonly #tenants: Tenants | undefined;
+  #closing: Promise<void> | undefined;
 
-  constructor(parts: Omit<KernelParts, "sessions" | "work">) {
+  constructor(parts: Omit<KernelParts, "sessions" | "work" | "triggers">, place: RuntimePlace) {
+    this.#place = place;
+    this.#tenants = place.kind === "whole" ? new Tenants(place.tenancy) : undefined;
     this.#open = new OpenSessions(parts, (turn) => this.#recovery.note(turn));
     this.#parts = this.#open.parts;
     this.approvals = Object.freeze({
@@ -77,15 +100,41 @@ export class Runtime implements AsyncDisposable {
       decide: (question: Pick<ApprovalQuestion, "digest">, verdict: ApprovalVerdict) =>
         parts.approvals.decide(question, verdict),
     });
+    this.triggers = this.#triggerAdmin();
     this.sessions = Object.freeze({
       list: async (filter = {}) => parts.store.list(filter),
       exists: async (id: string) => parts.store.exists(sessionId(id)),
       delete: (id: string) => this.#delete(sessionId(id)),
       fork: (id: string, to: { readonly as: string; readonly at?: string }) => this.#fork(sessionId(id), to),
     });
-    this.#recovery = new Recovery(this.#parts, (id) => this.#open.openForRecovery(id));
+    this.#recovery = new Recovery(this.#parts, {
+      takeUpAll: (isStopped) => this.#takeUpAll(isStopped),
+      open: (id) => this.#open.openForRecovery(id),
+      openForWork: (id) => this.#open.openForWork(id),
+      isTimed: place.kind === "whole",
+      onTime: () => this.#parts.triggers.pump.wake(),
+    });
     this.ready = this.#recovery.start();
     this.ready.catch(() => undefined); // Every method says what is wrong with the store.
+    if (place.kind === "whole") {
+      const others = (now: number) => this.#triggeredTenants(now);
+      this.#parts.triggers.pump.start(others);
+    }
+  }
+
+  /** The tenant whose runtime it is; nothing for that of the whole store. */
+  get tenant(): string | undefined {
+    return this.#place.kind === "tenant" ? this.#place.tenant : undefined;
+  }
+
+  /**
+   * The runtime of a tenant: the same models, tools and plugins, and a part of the store that nobody else reaches.
+   * The same one until it is closed; closed with this one.
+   */
+  scope(tenant: string): Runtime {
+    this.#refuseClosed();
+    if (this.#tenants === undefined) throw refuseNested(this.tenant ?? "");
+    return this.#tenants.scope(tenant);
   }
 
   get plugins(): PluginHost {
@@ -108,14 +157,16 @@ export class Runtime implements AsyncDisposable {
 
   /**
    * Finishes turns that were accepted and not finished, in whichever sessions they are. Resolves when each is committed or
-   * sleeps; joins what the beginning of the runtime or the opening of a session has begun.
+   * sleeps; joins what the beginning of the runtime or the opening of a session has begun. Durable tasks go on as well,
+   * and are not waited for.
    */
   async recover(): Promise<RecoveryReport> {
     this.#refuseClosed();
     await this.ready.catch(() => undefined); // The sweep says what is wrong with the store, if it still is.
+    await this.#parts.triggers.pump.drain();
     await this.#recovery.sweep();
     await this.#open.quiet();
-    return this.#recovery.report();
+    return this.#withTenants(await this.#recoverTenants());
   }
 
   /** Completes a tool call that waits, in whichever process; its turn goes on by itself. */
@@ -131,25 +182,104 @@ export class Runtime implements AsyncDisposable {
   async vacuum(options: VacuumOptions = {}): Promise<VacuumReport> {
     this.#refuseClosed();
     const { keepMs = KEEP_MS } = options;
-    if (!(keepMs >= 0)) {
-      const message = `option keepMs: expected a number of milliseconds from 0 on, found ${String(keepMs)}`;
-      throw new MarlingError("invalid_options", message, { details: { option: "keepMs" } });
-    }
+    checkMs("keepMs", keepMs);
     return this.#parts.store.vacuum({ now: this.#parts.clock.now(), keepMs });
   }
 
-  /** Takes no more work, waits for what was accepted, and lets everything go. Turns that sleep are left to the store. */
-  async close(): Promise<void> {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
+  /**
+   * Takes no more work, waits for what was accepted within the grace, and lets everything go. Turns that sleep are left to the
+   * store; one in memory that waits for an answer is cancelled, since nobody can give it any more.
+   */
+  async close(options: CloseOptions = {}): Promise<void> {
+    const { graceMs = CLOSE_GRACE_MS } = options;
+    checkMs("graceMs", graceMs);
+    this.#closing ??= this.#close({ graceMs });
+    return this.#closing;
+  }
+
+  async #close(grace: Required<CloseOptions>): Promise<void> {
+    await this.#parts.triggers.pump.stop();
     await this.#recovery.stop();
-    await this.#open.close();
+    await this.#tenants?.close(grace);
+    await this.#open.close(grace);
     this.#parts.watch.close();
     await this.#parts.store.close();
+    if (this.#place.kind === "tenant") this.#place.onClosed();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  async #takeUpAll(isStopped: () => boolean): Promise<void> {
+    for (const { id, tenant } of await this.#found("workable")) {
+      if (isStopped()) return;
+      await this.#recoveryOf(tenant).takeUp(id);
+    }
+    for (const { id, tenant } of await this.#found("resumable")) {
+      if (isStopped()) return;
+      await this.#recoveryOf(tenant).takeUpWork(id);
+    }
+  }
+
+  async #found(what: "workable" | "resumable"): ReturnType<Tenancy["workable"]> {
+    const { store, clock } = this.#parts;
+    const now = clock.now();
+    if (this.#tenants !== undefined) return this.#tenants[what](now);
+    return (await store[what](now)).map((id) => ({ id }));
+  }
+
+  #recoveryOf(tenant: string | undefined): Recovery {
+    return (tenant === undefined ? this : this.scope(tenant)).#recovery;
+  }
+
+  async #recoverTenants(): Promise<readonly [string, RecoveryReport][]> {
+    const scopes = [...(this.#tenants?.open ?? [])];
+    return Promise.all(
+      scopes.map(async ([tenant, runtime]) => {
+        await runtime.#open.quiet();
+        return [tenant, runtime.#report()] as [string, RecoveryReport];
+      }),
+    );
+  }
+
+  #report(): RecoveryReport {
+    const report = this.#recovery.report();
+    return { ...report, skipped: [...report.skipped, ...this.#parts.triggers.pump.skipped] };
+  }
+
+  async #triggeredTenants(now: number): Promise<readonly TriggerPump[]> {
+    const runtimes = (await this.#tenants?.triggered(now)) ?? [];
+    return runtimes.map((runtime) => runtime.#parts.triggers.pump);
+  }
+
+  #triggerAdmin(): TriggerAdmin {
+    const { triggers } = this.#parts;
+    const open = (): TriggerAdmin => {
+      this.#refuseClosed();
+      return triggers;
+    };
+    return Object.freeze<TriggerAdmin>({
+      subscribe: async (request) => open().subscribe(request),
+      unsubscribe: async (id) => open().unsubscribe(id),
+      setEnabled: async (id, isEnabled) => open().setEnabled(id, isEnabled),
+      subscriptions: async (filter) => open().subscriptions(filter),
+      emit: async (event) => open().emit(event),
+    });
+  }
+
+  #withTenants(reports: readonly [string, RecoveryReport][]): RecoveryReport {
+    const { resumed, resumedWork, skipped } = this.#report();
+    const told = <T>(tenant: string, items: readonly T[]): readonly (T & { readonly tenant: string })[] =>
+      items.map((item) => ({ ...item, tenant }));
+    return {
+      resumed: [...resumed, ...reports.flatMap(([tenant, report]) => told(tenant, report.resumed))],
+      resumedWork: [
+        ...resumedWork,
+        ...reports.flatMap(([tenant, report]) => told(tenant, report.resumedWork)),
+      ],
+      skipped: [...skipped, ...reports.flatMap(([tenant, report]) => told(tenant, report.skipped))],
+    };
   }
 
   /** What a session may do, open or stored. */
@@ -186,9 +316,15 @@ export class Runtime implements AsyncDisposable {
   }
 
   #refuseClosed(): void {
-    if (this.#isClosed)
+    if (this.#closing !== undefined)
       throw new MarlingError("runtime_closed", "expected an open runtime, found a closed one");
   }
+}
+
+function checkMs(option: string, ms: number): void {
+  if (ms >= 0) return;
+  const message = `option ${option}: expected a number of milliseconds from 0 on, found ${String(ms)}`;
+  throw new MarlingError("invalid_options", message, { details: { option } });
 }
 
 function readOptions(

@@ -1,6 +1,5 @@
 // What the kernel offers to plugins. A session reaches itself and its descendants, and nothing else.
 
-import { isPromise } from "../base/deferred.ts";
 import type { DirectCompletionHost, TurnHost } from "../model/session-host.ts";
 import {
   type AppendNodesRequest,
@@ -22,38 +21,51 @@ import type { ResidentSession } from "./resident-session.ts";
 import { reach } from "./session-reach.ts";
 import { changeTools, commitTools, type ToolChange } from "./session-tools.ts";
 import type { TurnRun } from "./turn-run.ts";
-import { monitorServices, taskServices } from "./work-host.ts";
+import { monitorServices, taskServices, triggerServices } from "./work-host.ts";
+
+type Reach = (id: string) => Promise<ResidentSession>;
 
 /** The services of a session. Inside an effect of a turn they are part of it: see service-scope.ts. */
 export function hostServices(session: ResidentSession, scope?: TurnRun): HostServices {
   const { sessions } = session.parts;
+  const target = reachIn(session, scope);
   return Object.freeze({
     snapshotCurrent: async () => session.readView(),
-    snapshotSession: async (id: string) => (await reach(session, id)).readView(),
-    ...toolServices(session),
+    snapshotSession: async (id: string) => (await target(id)).readView(),
+    ...toolServices(session, target),
     createSession: (request: SessionCreateRequest) => sessions.create(request, session, scope),
     closeSession: (id: string) => sessions.close(id, session),
     takeFirstTurnInput: (id: string) => sessions.takeFirstTurnInput(id, session),
     ...turnServices(session, scope),
-    ...taskServices(session, (id) => reach(session, id), scope),
-    ...monitorServices((id) => reach(session, id)),
+    ...taskServices(session, target, scope),
+    ...monitorServices(target),
+    ...triggerServices(session, target),
     appendSessionNodes: async (id: string, request: AppendNodesRequest) =>
-      appendNodes(await reach(session, id), request),
+      appendNodes(await target(id), request),
     ...directServices(session, scope),
     ...traceServices(session),
   });
 }
 
-function toolServices(session: ResidentSession): ToolCatalogHost & ToolStateHost {
+/** Sessions that this one may reach. What a turn has opened is let go with it (OS3). */
+function reachIn(session: ResidentSession, scope: TurnRun | undefined): Reach {
+  return async (id) => {
+    const target = await reach(session, id);
+    if (target !== session) scope?.below.add(target.id);
+    return target;
+  };
+}
+
+function toolServices(session: ResidentSession, reached: Reach): ToolCatalogHost & ToolStateHost {
   // What plugins do to their own session while it works is committed with that work.
   const tools = async (id: string, change: ToolChange): Promise<number> => {
-    const target = await reach(session, id);
+    const target = await reached(id);
     const isAtWork = target === session && session.writer.length > 0;
     return isAtWork ? changeTools(target, change) : commitTools(target, change);
   };
   return {
-    toolCatalog: async (id) => (await reach(session, id)).toolCatalog(),
-    toolState: async (id) => (await reach(session, id)).plugins.toolRegistry.exportState(),
+    toolCatalog: async (id) => (await reached(id)).toolCatalog(),
+    toolState: async (id) => (await reached(id)).plugins.toolRegistry.exportState(),
     applyToolState: (id, state) => tools(id, (registry) => registry.applyState(state)),
     setToolsAvailability: (id, names, tier) => tools(id, (registry) => setTier(registry, names, tier)),
     setToolAvailability: (id, name, tier) => tools(id, (registry) => registry.setAvailability([name], tier)),
@@ -99,16 +111,7 @@ function directServices(session: ResidentSession, scope: TurnRun | undefined): D
 function traceServices(session: ResidentSession): TraceHost {
   return {
     emitTrace: async ({ name, payload = null, context = {} }) => {
-      const { parts, id, running } = session;
-      const { trace, clock, owner } = parts;
-      const turn = running === undefined ? {} : { turnId: running.turnId };
-      try {
-        const record = { name, owner, sessionId: id, at: clock.now(), context, payload, ...turn };
-        const answer: unknown = trace?.record(record);
-        if (isPromise(answer)) answer.then(undefined, () => undefined); // Against its contract; its failure ends here too.
-      } catch {
-        // A trace sink that fails is nobody's problem but its own.
-      }
+      session.trace?.custom(name, payload, context);
     },
   };
 }

@@ -4,10 +4,12 @@ import { MarlingError } from "../base/errors.ts";
 import { sessionId } from "../model/ids.ts";
 import type { ResidentSession } from "./resident-session.ts";
 
-/** A session that is open, and that this one may reach. */
+/** A session that this one may reach, opened if it is not open. */
 export async function reach(from: ResidentSession, id: string): Promise<ResidentSession> {
-  const target = from.parts.sessions.find(id);
-  if (target === undefined || !(await isBelow(from, id))) throw unreachable(from, id);
+  const { sessions } = from.parts;
+  const target = sessions.find(id);
+  if (target === undefined) return (await sessions.openBelow(id, from)).session;
+  if (!(await isBelow(from, id))) throw unreachable(from, id);
   return target;
 }
 

@@ -7,7 +7,7 @@
 //        of it. One that does not have it writes nothing of it and starts nothing that is stored.
 
 import { MarlingError, messageOf } from "../base/errors.ts";
-import type { SessionId } from "../model/ids.ts";
+import { workLeaseId } from "../model/ids.ts";
 import type { JsonObject } from "../model/json.ts";
 import { decodeMessageInput, type MessageInput } from "../model/message.ts";
 import type { ProcessRun } from "../plugin/work-host.ts";
@@ -15,6 +15,7 @@ import type { MonitorWake } from "../work/monitor.ts";
 import { MonitorRegistry } from "../work/monitor-registry.ts";
 import type { TaskRecord, TaskRun } from "../work/task.ts";
 import { waitAtMost } from "../work/task-work.ts";
+import type { InputCause } from "./admit.ts";
 import { commitChange, stateChange } from "./commit.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { SessionLease } from "./session-lease.ts";
@@ -23,6 +24,12 @@ import type { TurnQueue } from "./turn-queue.ts";
 
 const VERSION = 1;
 const LAST_SAVE_MS = 1000;
+
+export interface CloseOptions {
+  readonly isWithRuntime?: boolean;
+  /** Called when everything is stored that ever will be, and before another runtime can go on with it. */
+  readonly onStored?: () => void;
+}
 
 export class SessionWork {
   readonly monitors: MonitorRegistry;
@@ -36,6 +43,7 @@ export class SessionWork {
   #mark = 0;
   #owning: Promise<boolean> | undefined;
   #isOwner = false;
+  #wasTakenUp = false;
   /** The commit under way, and the one that is to follow it. */
   #saving: Promise<void> = Promise.resolve();
   #nextSave: Promise<void> | undefined;
@@ -62,6 +70,27 @@ export class SessionWork {
     const { saved } = this.#session.state;
     if (saved.work < 0) return true;
     return this.#mark !== saved.work && (this.#isNew || this.#isOwner) && this.#phase !== "closed";
+  }
+
+  /** Whether tasks go on here that recovery would go on with elsewhere. */
+  get isResumable(): boolean {
+    const { id, parts } = this.#session;
+    const isLeft = ({ durable }: TaskRecord): boolean =>
+      durable !== undefined && durable.recovery !== "external";
+    return this.#isOwner && parts.work.tasks.list(id, { includeTerminal: false }).some(isLeft);
+  }
+
+  /** Whether there are such tasks, or what is stored cannot be read, though nobody else has them. */
+  get isLeft(): boolean {
+    return this.#wasTakenUp && (!this.#isOwner || this.isResumable);
+  }
+
+  /** Whether nothing goes on here, and nothing waits to be taken. */
+  get isIdle(): boolean {
+    const { id, parts } = this.#session;
+    if (this.#firstTurnInput !== undefined) return false;
+    const isWorking = parts.work.tasks.list(id, { includeTerminal: false }).length > 0;
+    return !isWorking && !parts.work.hidden.has(id) && this.monitors.peek().activeCount === 0;
   }
 
   get isClosing(): boolean {
@@ -175,7 +204,7 @@ export class SessionWork {
    * Ends everything that runs here; what is durable goes on in another process, or when the session is opened again.
    * With the runtime nothing is cancelled or transferred that a crash would have left.
    */
-  async close({ isWithRuntime = false }: { readonly isWithRuntime?: boolean } = {}): Promise<void> {
+  async close({ isWithRuntime = false, onStored }: CloseOptions = {}): Promise<void> {
     const { parts, id } = this.#session;
     const { tasks, hidden } = parts.work;
     this.#phase = "closing";
@@ -184,6 +213,7 @@ export class SessionWork {
     if (!isWithRuntime) await this.#closeTasks();
     await this.#saveAtLast();
     this.#phase = "closed";
+    onStored?.();
     await tasks.interruptDurable(id);
     tasks.forgetEnded(id);
     hidden.forgetHidden(id);
@@ -225,6 +255,7 @@ export class SessionWork {
   async #claim(): Promise<boolean> {
     const { id, parts, state } = this.#session;
     if (parts.effects.remembers === true && (await this.#lease.claim()).kind === "held") return false;
+    this.#wasTakenUp = true;
     const stored = state.revision === 0 ? undefined : await parts.store.load(id, { isPartial: true });
     const component = state.saved.work < 0 ? undefined : stored?.components.work;
     if (component !== undefined) this.restore(component);
@@ -233,6 +264,7 @@ export class SessionWork {
     try {
       if (component?.version === VERSION && component.tasks !== undefined)
         parts.work.tasks.restoreDurable(id, component.tasks, (task) => this.runner(task));
+      if (component?.monitors !== undefined) await this.#holdWakes();
       return true;
     } catch (thrown) {
       this.#isOwner = false; // What cannot be read is not to be written over.
@@ -241,9 +273,28 @@ export class SessionWork {
     }
   }
 
+  /** Monitors whose wakes were accepted by an earlier process are quiet until those have had their turns (WK2). */
+  async #holdWakes(): Promise<void> {
+    const { id, parts } = this.#session;
+    if (parts.effects.remembers !== true) return;
+    for (const { turnId, input } of await parts.store.pending(id)) {
+      const { cause } = input as { readonly cause?: InputCause };
+      if (cause?.kind !== "monitor") continue;
+      this.monitors.holdWake(cause.id);
+      void this.#settled(turnId).then(() => this.monitors.ackWake([cause.id]));
+    }
+  }
+
+  /** Resolves when a turn that was left in the store has ended. */
+  async #settled(turnId: string): Promise<void> {
+    await this.#queue?.takeUp().catch(() => undefined); // Recovery tries again.
+    await this.#queue?.live.get(turnId)?.done.promise.catch(() => undefined);
+  }
+
   /** Another runtime has it now: nothing that is stored goes on here. */
   async #lost(): Promise<void> {
     this.#isOwner = false;
+    this.#wasTakenUp = false;
     this.#owning = undefined;
     const running = this.monitors.peek().monitors.filter(({ state }) => state === "running");
     await Promise.allSettled([
@@ -290,9 +341,4 @@ export class SessionWork {
   async #report(code: string, thrown: unknown): Promise<void> {
     await traceIssues(this.#session, code, [{ kind: "runtime", code, message: messageOf(thrown) }]);
   }
-}
-
-/** Who has the work of a session is known by a lease of its own, under an id that no session can have. */
-function workLeaseId(id: SessionId): SessionId {
-  return `${id}\u001fwork` as SessionId;
 }

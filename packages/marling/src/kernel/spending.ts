@@ -2,31 +2,41 @@
 //   SP1  what a turn uses counts for its session, and at once for every session whose turn waits for it: children that run
 //        at the same time share what is left.
 //   SP2  a run that begins anew counts from nothing; what earlier runs came to is counted as the run comes to it.
+//   SP5  who watches a turn is told what is used below it as it is used.
 //   SP4  a session is created with what is left, so that it cannot use more, whoever is there to count.
 //   SP3  what was committed is in the ledger, and not in flight any more.
 
-import type { TurnOutcome } from "../model/turn.ts";
-import { totalTokens, type UsageEntry } from "../model/usage.ts";
+import type { TurnEvent, TurnOutcome } from "../model/turn.ts";
+import { isNoUsage, totalTokens, type UsageEntry } from "../model/usage.ts";
 import type { ResidentSession } from "./resident-session.ts";
+
+/** An entry of a ledger, or a model call of the session itself. */
+type Used = Pick<UsageEntry, "model" | "usage"> & Partial<Pick<UsageEntry, "source">>;
 
 /** A turn whose session pays for what a turn below it uses. */
 export interface Payer {
   readonly session: ResidentSession;
+  /** The session that it pays for. */
+  readonly below: string;
+  /** Tells those who watch the turn. */
+  readonly tell: (event: TurnEvent) => void;
   /** How much of that turn it has counted so far. */
   counted: number;
 }
 
 /** Counts what was used, for the session and for those that wait for it. */
-export function spend(session: ResidentSession, used: readonly Pick<UsageEntry, "usage">[]): void {
-  const tokens = used.reduce((sum, { usage }) => sum + totalTokens(usage), 0);
-  session.inFlight += tokens;
-  passOn(session.payer, tokens);
+export function spend(session: ResidentSession, used: readonly Used[]): void {
+  session.inFlight += tokensOf(used);
+  passOn(session.payer, tokensOf(used));
+  const source = session.frame.assignment.usageSource ?? "child";
+  tellOf(session.payer, used, source);
 }
 
 /** Counts the whole of a turn below, of which a part may be counted already. */
 export function settlePayer(payer: Payer, used: readonly UsageEntry[]): void {
-  const tokens = used.reduce((sum, { usage }) => sum + totalTokens(usage), 0);
-  passOn(payer, tokens - payer.counted);
+  const isNews = payer.counted === 0;
+  passOn(payer, tokensOf(used) - payer.counted);
+  if (isNews) tellOf(payer, used, "child");
 }
 
 /** A run of a turn of the session begins. */
@@ -41,6 +51,23 @@ function passOn(from: Payer | undefined, tokens: number): void {
     payer.counted += tokens;
     payer.session.inFlight += tokens;
   }
+}
+
+function tellOf(from: Payer | undefined, used: readonly Used[], source: string): void {
+  const told = used.filter(({ usage }) => !isNoUsage(usage));
+  for (let payer = from; payer !== undefined; payer = payer.session.payer)
+    for (const entry of told)
+      payer.tell({
+        kind: "child_usage",
+        sessionId: payer.below,
+        source: entry.source ?? source,
+        model: entry.model,
+        usage: entry.usage,
+      });
+}
+
+function tokensOf(used: readonly Used[]): number {
+  return used.reduce((sum, { usage }) => sum + totalTokens(usage), 0);
 }
 
 /** What a session may still use; without a budget, of its own or of those that wait for it, there is no limit. */

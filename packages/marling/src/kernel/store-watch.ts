@@ -76,13 +76,17 @@ export class StoreWatch {
     if (!this.#isClosed) this.#sweep?.();
   }
 
-  /** Calls `sweep` after what happened here, and now and then for as long as the process lives for other reasons. */
-  sweep(sweep: () => void): void {
+  /** Calls `sweep` after what happened here; timed, now and then for as long as the process lives for other reasons. */
+  sweep(
+    sweep: () => void,
+    { isTimed, onTime }: { readonly isTimed: boolean; readonly onTime?: () => void },
+  ): void {
     this.#sweep = sweep;
-    if (this.#isClosed) return;
+    if (this.#isClosed || !isTimed) return;
     const again = (): void => {
+      onTime?.();
       this.notify();
-      this.sweep(sweep);
+      this.sweep(sweep, { isTimed, ...(onTime === undefined ? {} : { onTime }) });
     };
     this.#stopSweep = this.#clock.after(SWEEP_MS, again, { isBackground: true });
   }

@@ -34,6 +34,8 @@ import type { ReadyCall } from "./prepare-call.ts";
 import { namedScope } from "./service-scope.ts";
 import { hostIn } from "./services.ts";
 import { performTimer } from "./timer.ts";
+import { ToolLimit } from "./tool-limit.ts";
+import { TracedToolAttempt } from "./trace-tool.ts";
 import { issueOfThrown } from "./turn-fault.ts";
 import { TurnParked } from "./turn-parked.ts";
 import { type EffectOf, performEffect, type TurnRun } from "./turn-run.ts";
@@ -74,6 +76,7 @@ interface Attempt {
   readonly run: CallRun;
   readonly scope: TurnRun;
   readonly number: number;
+  readonly limit: ToolLimit;
   readonly nestedIds: Set<string>;
   /** How long the calls it made took, those made at once counted as the longest of them. */
   nestedMs: number;
@@ -131,19 +134,33 @@ async function answered(run: CallRun, output: ToolOutput): Promise<CallResult> {
 async function attempt(run: CallRun, number: number): Promise<ToolOutput | PendingResult> {
   const { turn, ready, options } = run;
   const { manifest, call } = ready;
+  const told = tracedAttempt(run, number);
   const effect: EffectOf<Attempted> = {
     key: `${options.round}.tool.${call.callId}.${number}`,
     kind: "tool_attempt",
     asks: { tool: call.name, args: sha256(canonicalJson(call.args)) },
-    ...(isRepeatable(manifest) ? {} : { cut: (scope) => recoverAttempt(startAttempt(run, scope, number)) }),
+    ...(isRepeatable(manifest) ? {} : { cut: (scope) => recoverCut(startAttempt(run, scope, number), told) }),
+    ...(told === undefined ? {} : { replayed: () => told.note("replayed") }),
   };
   const attempted =
     manifest.isOrchestrating === true
       ? await orchestrate(run, number)
       : await performEffect(turn, effect, (scope) => performAttempt(startAttempt(run, scope, number)));
+  told?.end(attempted);
   run.durationMs += attempted.durationMs;
   if ("pending" in attempted) run.pendingSince = attempted.since;
   return "pending" in attempted ? pendingResult(attempted.pending) : reviveToolOutput(attempted.output);
+}
+
+function tracedAttempt({ turn, ready }: CallRun, attempt: number): TracedToolAttempt | undefined {
+  const { trace } = turn.session;
+  const { call, manifest } = ready;
+  return trace && new TracedToolAttempt(trace.open(turn.span), { call, manifest, attempt });
+}
+
+function recoverCut(one: Attempt, told: TracedToolAttempt | undefined): Promise<Attempted> {
+  told?.note("cut");
+  return recoverAttempt(one);
 }
 
 /** Whether an attempt that a crash cut may run again. */
@@ -191,10 +208,12 @@ function unknownOutcome(name: string): ToolOutput {
 }
 
 function startAttempt(run: CallRun, scope: TurnRun, number: number): Attempt {
+  const { turn, ready, signal } = run;
   return {
     run,
     scope,
     number,
+    limit: new ToolLimit(ready.manifest, { signal: signal.signal, parts: turn.session.parts }),
     nestedIds: new Set(),
     nestedMs: 0,
     isOver: false,
@@ -248,10 +267,11 @@ async function execute(one: Attempt): Promise<ToolOutput | PendingResult> {
   const registry = scope.session.tools();
   const context = toolContext(one);
   const ask = async (): Promise<ToolOutput | PendingResult> => {
-    const result =
+    const result = await one.limit.answer(() =>
       grant === undefined
-        ? await registry.execute(prepared, context)
-        : await registry.executeGranted(grant, prepared, context);
+        ? registry.execute(prepared, context)
+        : registry.executeGranted(grant, prepared, context),
+    );
     if (one.parked !== undefined) throw one.parked;
     const { session } = scope;
     if (session.plugins.scopes.pluginIds.length > 0) one.release = await session.conclusions.acquire();
@@ -304,6 +324,7 @@ function toolContext(one: Attempt): ToolContext {
   const { callId, name, grant } = call;
   const named = namedScope(scope, `${run.options.round}.orchestrate.${callId}.${number}`);
   const host = hostIn(manifest.isOrchestrating === true ? named : scope, "tool");
+  const { paths } = session.frame.assignment.authority;
   const context: ToolContext = {
     sessionId: session.id,
     turnId,
@@ -311,8 +332,15 @@ function toolContext(one: Attempt): ToolContext {
     frameId: session.frameId,
     attempt: number,
     maxAttempts: maxAttemptsOf(manifest.retry),
-    signal: run.signal.signal,
-    idempotencyKey: toolIdempotencyKey({ sessionId: session.id, turnId, callId, toolId: manifest.id }),
+    signal: one.limit.signal,
+    idempotencyKey: toolIdempotencyKey({
+      tenant: session.parts.tenant,
+      sessionId: session.id,
+      turnId,
+      callId,
+      toolId: manifest.id,
+    }),
+    ...(paths === undefined ? {} : { paths }),
     progress: (message) => scope.emit({ kind: "tool_progress", callId, name, message }),
     completionKey: async () => {
       refuseEnded(one, "take a completion key");
@@ -345,7 +373,8 @@ async function callNested(one: Attempt, calls: readonly NestedCall[]): Promise<r
   const parentCallId = number === 1 ? callId : `${callId}:attempt_${number}`;
   const wanted = nestedCalls(calls, { parentCallId, from: nestedIds.size, taken: nestedIds });
   const canPark = run.options.canPark && run.ready.manifest.isOrchestrating === true;
-  const replies = await run.options.callTools(scope, wanted, { canPark }).catch((thrown: unknown) => {
+  const calling = (): Promise<readonly CompletedCall[]> => run.options.callTools(scope, wanted, { canPark });
+  const replies = await one.limit.waitFor(calling).catch((thrown: unknown) => {
     if (thrown instanceof TurnParked) one.parked = thrown;
     throw thrown;
   });

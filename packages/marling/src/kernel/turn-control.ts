@@ -11,6 +11,8 @@ export class TurnControl {
   #isNew = false;
   #reason: string | undefined;
   #lost: MarlingError | undefined;
+  #waits = 0;
+  #onWait: (() => void) | undefined;
 
   get signal(): AbortSignal {
     return this.#controller.signal;
@@ -66,6 +68,21 @@ export class TurnControl {
   /** Throws when the turn is not this runtime's any more. */
   refuseLost(): void {
     if (this.#lost !== undefined) throw this.#lost;
+  }
+
+  /** Something goes on only when somebody outside answers, however long that takes; the wait is over with the returned call. */
+  waits(): () => void {
+    this.#waits += 1;
+    this.#onWait?.();
+    return () => {
+      this.#waits -= 1;
+    };
+  }
+
+  /** Calls `end` when the turn waits for somebody outside, now or later. */
+  whenWaiting(end: () => void): void {
+    this.#onWait = end;
+    if (this.#waits > 0) end();
   }
 
   outcome(): TurnOutcome {

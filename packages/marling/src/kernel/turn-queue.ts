@@ -4,9 +4,12 @@
 //   TQ3  inputs run in the order of their sequences, those that another runtime accepted included.
 //   TQ4  a turn that somebody else has ended by the time it could begin ends here with the same report.
 //   TQ5  a turn that sleeps keeps its place; closing the session leaves it, and what is behind it, to the store.
+//   TQ6  closing with a grace ends in bounded time. What has not ended by then is left to the store, as a crash would leave
+//        it; where nothing is remembered it is cancelled, and at once if it waits for an answer that nobody can give any more.
 
 import { type Deferred, deferred } from "../base/deferred.ts";
 import { MarlingError } from "../base/errors.ts";
+import { isInTime } from "../base/in-time.ts";
 import { SerialQueue } from "../base/serial-queue.ts";
 import type { TurnId } from "../model/ids.ts";
 import type { TurnReport } from "../model/turn.ts";
@@ -38,13 +41,19 @@ export interface QueuedTurn {
   hasRun: boolean;
 }
 
-type CloseCode = "session_closed" | "runtime_closed";
+export type CloseCode = "session_closed" | "runtime_closed";
+
+/** How long turns that were told to end may take to do so. */
+const LAST_MS = 2_000;
+const CLOSED = "the runtime was closed";
 
 export class TurnQueue {
   readonly #session: ResidentSession;
   readonly #admissions = new SerialQueue();
   readonly #live = new Map<string, QueuedTurn>();
   #closed: CloseCode | undefined;
+  /** Set when what has not ended is left to the store. */
+  #left: MarlingError | undefined;
   #inputs: number;
   /** Up to which sequence inputs may be pending that this queue does not know. */
   #othersBefore = 0;
@@ -159,13 +168,42 @@ export class TurnQueue {
     return this.#live;
   }
 
-  /** Takes no more turns and waits for those that were accepted; those that sleep are left to the store. */
-  async close(code: CloseCode): Promise<void> {
+  /** Takes no more turns and waits for those that were accepted, at most for the grace and a little more. */
+  async close(
+    code: CloseCode,
+    { graceMs = Number.POSITIVE_INFINITY }: { readonly graceMs?: number } = {},
+  ): Promise<void> {
+    const { parts, lease } = this.#session;
     this.#closed ??= code;
-    this.#session.parts.watch.notify();
+    parts.watch.notify();
+    const drained = this.#drained();
+    if (graceMs !== Number.POSITIVE_INFINITY && parts.effects.remembers !== true) this.#endWaits();
+    if (await isInTime(drained, graceMs, parts)) return;
+    this.#endLive(code);
+    if (await isInTime(drained, LAST_MS, parts)) return;
+    await lease.release().catch(() => undefined); // What cannot be let go runs out by itself.
+  }
+
+  /** Resolves when nothing is left to do. What ends may have queued more: a command that queues a turn, for one. */
+  async #drained(): Promise<void> {
     await this.#admissions.idle();
-    // What ends may have queued more: a command that queues a turn, for one.
     while (this.#session.writer.length > 0) await this.#session.writer.idle();
+  }
+
+  #endLive(code: CloseCode): void {
+    if (this.#session.parts.effects.remembers === true) this.#left = this.#closedError(code);
+    for (const [turnId, { control }] of this.#live) {
+      if (this.#left === undefined) this.#cancelAtClose(turnId);
+      else control.lose(this.#left);
+    }
+  }
+
+  #endWaits(): void {
+    for (const [turnId, { control }] of this.#live) control.whenWaiting(() => this.#cancelAtClose(turnId));
+  }
+
+  #cancelAtClose(turnId: string): void {
+    this.cancel(turnId, CLOSED).catch(() => undefined); // Whoever closes does not wait for ever, and a result says what happened.
   }
 
   /** What `onParked` says about the turns that sleep. */
@@ -242,6 +280,7 @@ export class TurnQueue {
   async #runToEnd(turn: QueuedTurn, options: StartOptions): Promise<TurnReport> {
     let isRecovery = options.isRecovery === true;
     for (;;) {
+      if (this.#left !== undefined) throw this.#left;
       await this.#sleep(turn);
       const isOver = await takeUp(this.#session, turn, () => this.#refuseClosed());
       if (isOver) return turn.row.report as TurnReport;

@@ -17,6 +17,7 @@ import type { TurnRecord } from "../turn/effect.ts";
 import type { Environment, PlannedEnvironment } from "./environment.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { spend } from "./spending.ts";
+import { type EndedEffect, traceEffect } from "./trace-effect.ts";
 import type { TurnControl } from "./turn-control.ts";
 import { TurnFault } from "./turn-fault.ts";
 
@@ -39,6 +40,8 @@ export interface TurnRun {
   /** What ids of its messages begin with; unique over all sessions. In an effect it has the effect's key behind it. */
   readonly scope: string;
   readonly control: TurnControl;
+  /** The span that what happens here is part of, where it is not the round. */
+  readonly span?: string;
   readonly context: TurnContext;
   readonly log: TurnLog;
   readonly extension: unknown;
@@ -54,6 +57,8 @@ export interface TurnRun {
   readonly committedCalls: number;
   /** The `scope` of the turn itself, whatever effect this is. */
   readonly acceptedScope: string;
+  /** Sessions below that the turn made, gave work to or looked at. */
+  readonly below: Set<string>;
   /** What was used beside the turn's own model calls. */
   readonly spent: UsageEntry[];
   /** Messages that hooks after tool calls left for the next checkpoint. */
@@ -131,6 +136,7 @@ export async function performEffect<T>(
 ): Promise<T> {
   const { session } = turn;
   await ownTurn(turn);
+  const told = openedEffect(turn, effect);
   const scope: TurnRun = { ...scopeOf(turn), scope: `${turn.scope}.${effect.key}` };
   const asked = effect.asks === undefined ? {} : { asked: effect.asks };
   let hasRun = false;
@@ -151,8 +157,10 @@ export async function performEffect<T>(
   const performed = (planned: Json | undefined): Promise<Recorded<T>> => run(() => perform(scope, planned));
   const recorded = await session.parts.effects.run(request, performed, options).catch((thrown: unknown) => {
     turn.log.issues.push(...scope.log.issues);
+    told?.({ replayed: false, failed: { thrown } });
     throw thrown;
   });
+  told?.({ replayed: !hasRun });
   if (!hasRun) {
     refuseOther(effect, recorded.asked);
     effect.replayed?.(recorded.value);
@@ -161,6 +169,16 @@ export async function performEffect<T>(
   }
   leave(turn, recorded.left);
   return recorded.value;
+}
+
+/** Tells the trace how an effect ended; nothing without a trace. */
+function openedEffect(
+  { session: { trace }, span: parentId }: TurnRun,
+  { key, kind }: Pick<EffectOf<unknown>, "key" | "kind">,
+): ((ended: Pick<EndedEffect, "replayed" | "failed">) => void) | undefined {
+  if (trace === undefined) return undefined;
+  const span = trace.open(parentId);
+  return (ended) => traceEffect(trace, span, { key, kind, ...ended });
 }
 
 /** A turn as effects are recorded under it, with the lease that it runs under now. */

@@ -1,4 +1,4 @@
-// Tasks and monitors as plugins and hosts ask for them.
+// Tasks, monitors and triggers as plugins and hosts ask for them.
 
 import { MarlingError } from "../base/errors.ts";
 import { textOf, toMessage } from "../model/message.ts";
@@ -9,6 +9,7 @@ import type {
   ProcessRun,
   ProcessService,
   TaskHost,
+  TriggerHost,
 } from "../plugin/work-host.ts";
 import type { TaskRecord, TaskRun, TaskSpec } from "../work/task.ts";
 import type { ResidentSession } from "./resident-session.ts";
@@ -69,6 +70,17 @@ export function monitorServices(reach: Reach): MonitorHost {
     takeMonitorUpdates: async (id) => takeMonitorUpdates(await reach(id)),
     startMonitor: async (id, spec) => startMonitor(await reach(id), spec),
     stopMonitor: async (id, monitorId) => stopMonitor(await reach(id), monitorId),
+  };
+}
+
+export function triggerServices({ parts }: ResidentSession, reach: Reach): TriggerHost {
+  const { triggers } = parts;
+  return {
+    subscribeTrigger: async (id, options) =>
+      triggers.subscribe({ ...options, sessionId: (await reach(id)).id }),
+    unsubscribeTrigger: async (id, subscriptionId) =>
+      triggers.unsubscribe(subscriptionId, { sessionId: (await reach(id)).id }),
+    listTriggers: async (id, page) => triggers.subscriptions({ ...page, sessionId: (await reach(id)).id }),
   };
 }
 

@@ -4,6 +4,7 @@ import { MarlingError } from "../base/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../model/json.ts";
 import type { TurnReport } from "../model/turn.ts";
 import type { InboxRow } from "../store/contract.ts";
+import type { TracePayloads } from "../trace/contract.ts";
 import { type AdmitOptions, inputMessage } from "./admit.ts";
 import { catchUp, claimSession } from "./claim-session.ts";
 import { countRecovery } from "./count-recovery.ts";
@@ -11,6 +12,8 @@ import type { PlannedEnvironment } from "./environment.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { type AcceptedTurn, runTurn } from "./run-turn.ts";
 import { beginSpending } from "./spending.ts";
+import { traceTurnEnd, traceTurnLeft } from "./trace-turn.ts";
+import type { TurnFault } from "./turn-fault.ts";
 import { TurnParked } from "./turn-parked.ts";
 import { decodeProgress } from "./turn-progress.ts";
 import type { QueuedTurn } from "./turn-queue.ts";
@@ -88,10 +91,15 @@ export async function runUntilAsleep(
   lease.onLost = (error) => control.lose(error);
   const unlisten =
     parts.effects.remembers === true ? parts.watch.listen(() => listenForCancel(session, turn)) : undefined;
+  const { trace } = session;
   try {
-    return await runTurn(session, await acceptedTurn(session, turn, options));
+    trace?.beginTurn().announce("turn_started", started(session, turn, options));
+    const report = await runTurn(session, await acceptedTurn(session, turn, options));
+    if (trace !== undefined) traceTurnEnd(trace, report);
+    return report;
   } catch (thrown) {
     session.isDoubtful = true;
+    if (trace !== undefined) traceTurnLeft(trace, thrown);
     if (!(thrown instanceof TurnParked)) throw asLost(session, thrown);
     await park(session, turn, thrown);
     return undefined;
@@ -102,12 +110,20 @@ export async function runUntilAsleep(
   }
 }
 
+function started(
+  { trace }: ResidentSession,
+  { row }: QueuedTurn,
+  { isRecovery = false }: StartOptions,
+): TracePayloads["turn_started"] {
+  const content = trace?.wantsContent === true ? { content: { input: row.input } } : {};
+  return { inputId: row.inputId, isRecovery, ...content };
+}
+
 async function acceptedTurn(
   session: ResidentSession,
   { row, control, events, shown }: QueuedTurn,
   options: StartOptions,
 ): Promise<AcceptedTurn> {
-  const { parts } = session;
   return {
     turnId: row.turnId,
     inputId: row.inputId,
@@ -119,11 +135,18 @@ async function acceptedTurn(
     emit: (event) => events.emit(event, shown.isNew(event)),
     plan: options.plan ?? (isJsonObject(row.plan) ? (row.plan as unknown as PlannedEnvironment) : undefined),
     progress: decodeProgress(row.progress, `turn ${row.turnId}`),
-    refusal:
-      options.isRecovery === true
-        ? await countRecovery(parts.store, row, session.lease.generation)
-        : undefined,
+    refusal: options.isRecovery === true ? await refusalOf(session, row) : undefined,
   };
+}
+
+/** Counts a recovery, and says so. */
+async function refusalOf(
+  { parts, lease, trace }: ResidentSession,
+  row: InboxRow,
+): Promise<TurnFault | undefined> {
+  const { attempt, fault } = await countRecovery(parts.store, row, lease.generation);
+  trace?.event("recovery", { kind: fault === undefined ? "resumed" : "exhausted", attempt });
+  return fault;
 }
 
 /** Somebody else may have asked the turn to end. */

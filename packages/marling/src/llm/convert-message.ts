@@ -15,6 +15,7 @@ import type {
   TextPart,
 } from "./prompt-message.ts";
 import { replayTo } from "./replay.ts";
+import { acceptedToolName } from "./tool-name.ts";
 
 export type AttachmentPart = Extract<MessagePart, { kind: "attachment" }>;
 
@@ -116,7 +117,7 @@ function toolCall(part: ToolCallPart, { provider, model }: MessageTarget): Promp
   return {
     type: "tool-call",
     toolCallId: acceptedCallId(part.callId, provider),
-    toolName: part.name,
+    toolName: acceptedToolName(part.name, provider),
     input: inputOf(part),
     ...replayTo(model, part.replay),
   };
@@ -135,7 +136,7 @@ function toolResult(
   return {
     type: "tool-result",
     toolCallId: acceptedCallId(callId, provider),
-    toolName: name,
+    toolName: acceptedToolName(name, provider),
     output: { type: isError === true ? "error-text" : "text", value: text },
   };
 }

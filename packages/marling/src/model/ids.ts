@@ -41,6 +41,8 @@ function refuse(kind: string, reason: string): MarlingError {
 }
 
 export const sessionId = (raw: unknown): SessionId => decodeId("session", raw);
+/** The name of a tenant, by the rules of ids. */
+export const tenantName = (raw: unknown): string => decodeId<string>("tenant", raw);
 export const turnId = (raw: unknown): TurnId => decodeId("turn", raw);
 export const nodeId = (raw: unknown): NodeId => decodeId("node", raw, LONGEST_DERIVED_ID);
 export const frameId = (raw: unknown): FrameId => decodeId("frame", raw, LONGEST_DERIVED_ID);
@@ -64,6 +66,9 @@ export const appendedMessageId = (session: SessionId, operation: string, ordinal
 function derived(session: SessionId, operation: string, ordinal: number): string {
   return `${session.replaceAll("%", "%25").replaceAll("/", "%2F")}/${operation}/${ordinal}`;
 }
+
+/** Who has what goes on beside the turns of a session is known by a lease of its own, under an id that no session can have. */
+export const workLeaseId = (session: SessionId): SessionId => `${session}\u001fwork` as SessionId;
 
 /** The frame that every session begins with. */
 export const initialFrameId = (session: SessionId): FrameId => `${session}:frame:initial` as FrameId;

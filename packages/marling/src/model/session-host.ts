@@ -4,6 +4,7 @@ import type { JsonObject } from "./json.ts";
 import type { MessageInput } from "./message.ts";
 import type { ModelResponse } from "./model-response.ts";
 import type { SessionPolicy } from "./policy.ts";
+import type { TaskRecord, TaskSpec } from "./task.ts";
 import type { TurnEvent, TurnInput, TurnReport } from "./turn.ts";
 import type { TokenUsage } from "./usage.ts";
 
@@ -67,4 +68,15 @@ export interface DirectLlmCompletion {
 export interface DirectCompletionHost {
   directCompletion(request: DirectRequest, usageSource: string): Promise<DirectCompletion>;
   directLlmCompletion(request: DirectRequest, usageSource: string): Promise<DirectLlmCompletion>;
+}
+
+/** Tasks that go on beside turns, as tools start and see them. */
+export interface TaskStartHost {
+  /**
+   * Runs a task by what its producer, a plugin, has as `background` for its label. An effect that runs again finds the
+   * durable task that it started.
+   */
+  spawnManagedTask(sessionId: string, spec: TaskSpec): Promise<void>;
+  listBackgroundTasks(sessionId: string): Promise<readonly TaskRecord[]>;
+  cancelBackgroundTask(sessionId: string, taskId: string): Promise<TaskRecord>;
 }

@@ -127,6 +127,15 @@ export type TurnEvent =
     }
   | { readonly kind: "plugin_event"; readonly pluginId: string; readonly event: PluginEvent }
   | { readonly kind: "usage"; readonly round: number; readonly usage: TokenUsage; readonly total: TokenUsage }
+  /** A turn of a session below, which this one waits for, has used something: told as it goes, in all in the report. */
+  | {
+      readonly kind: "child_usage";
+      /** The session below that this turn waits for; what sessions below that one use is told under it. */
+      readonly sessionId: string;
+      readonly source: string;
+      readonly model: string;
+      readonly usage: TokenUsage;
+    }
   | {
       readonly kind: "frame_switched";
       readonly frameId: string;

@@ -15,11 +15,12 @@ import { PluginSession } from "./plugin-session.ts";
 import { checkParts } from "./plugin-shape.ts";
 import { entryOf } from "./plugin-snapshots.ts";
 import { PluginState } from "./plugin-state.ts";
-import { offersTool, type Registration, register } from "./registration.ts";
+import { offersTool, type Registration, register, triggersOf } from "./registration.ts";
 import { hasNoProtocol } from "./slots.ts";
 import type { PluginSessionSnapshot } from "./snapshot.ts";
 import { STANDARD_PROTOCOL, standardProtocol } from "./standard-protocol.ts";
 import { StateScopes } from "./state-scopes.ts";
+import type { TriggerCatalog } from "./trigger.ts";
 
 export interface BuildOptions extends BuildSessionOptions {
   /** Makes the session known; throws when its id has become taken. */
@@ -44,6 +45,28 @@ export function buildPluginSession(
   } catch (thrown) {
     abandon(instances);
     throw thrown;
+  }
+}
+
+/**
+ * What the plugins declare as triggers, without a session: they are built for it and let go. One that cannot be built
+ * without options of a session declares for sessions only.
+ */
+export function declaredTriggers(host: PluginHost): TriggerCatalog {
+  const options: BuildOptions = { register: () => undefined };
+  const build: SessionBuild = { host, sessionId: "", options, authority: completeAuthority(undefined) };
+  const instances = host.plugins.flatMap((plugin) => {
+    try {
+      return [buildInstance(build, plugin)];
+    } catch (thrown) {
+      if (MarlingError.is(thrown) && thrown.code === "invalid_plugin_options") return [];
+      throw thrown;
+    }
+  });
+  try {
+    return triggersOf(instances);
+  } finally {
+    abandon(instances);
   }
 }
 

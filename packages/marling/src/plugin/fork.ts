@@ -5,6 +5,7 @@
 //   AU1  hidden tools only add up; an explicit list of tools is met with the parent's.
 //   AU2  a child is one deeper than its parent, and its depth limit is no higher.
 //   AU4  a child's budget is no larger than its parent's, or what is left of it.
+//   AU5  a child reaches paths that its parent reaches, and of those what it asks for.
 //   AU3  plugin options are no authority: a child's own stand in the place of the parent's, plugin by plugin.
 
 import { decodeJsonObject } from "../model/json.ts";
@@ -15,6 +16,7 @@ import {
   type SubagentContext,
   type ToolAccess,
 } from "../session/frame.ts";
+import { isReachable, plainPath } from "../tool/path-access.ts";
 import type { ToolRegistry } from "../tool/registry.ts";
 import type { ToolCatalogContribution } from "./hook-context.ts";
 import type { BuildSessionOptions } from "./plugin-host.ts";
@@ -47,13 +49,15 @@ export interface AuthorityRequest {
   readonly subagent?: SubagentContext | undefined;
   readonly pluginOptions?: { readonly [pluginId: string]: unknown } | undefined;
   readonly budget?: SessionBudget | undefined;
+  readonly paths?: readonly string[] | undefined;
 }
 
 /** The authority that a host gives: what is left out is not restricted. */
 export function completeAuthority(request: AuthorityRequest | undefined): SessionAuthority {
-  const { toolAccess, subagent, pluginOptions, budget } = request ?? {};
+  const { toolAccess, subagent, pluginOptions, budget, paths } = request ?? {};
   return freeze({
     ...(budget === undefined ? {} : { budget }),
+    ...(paths === undefined ? {} : { paths: paths.map(plainPath) }),
     toolAccess: { ...FULL_AUTHORITY.toolAccess, ...withoutUndefined(toolAccess ?? {}) },
     ...(subagent === undefined ? {} : { subagent }),
     pluginOptions: decodeJsonObject(pluginOptions ?? {}, "plugin options"),
@@ -64,8 +68,10 @@ export function completeAuthority(request: AuthorityRequest | undefined): Sessio
 export function narrowAuthority(parent: SessionAuthority, wanted: AuthorityRequest = {}): SessionAuthority {
   const subagent = narrowSubagent(parent.subagent, wanted.subagent);
   const budget = narrowBudget(parent.budget, wanted.budget);
+  const paths = narrowPaths(parent.paths, wanted.paths);
   return freeze({
     ...(budget === undefined ? {} : { budget }),
+    ...(paths === undefined ? {} : { paths }),
     toolAccess: narrowAccess(parent.toolAccess, wanted.toolAccess ?? {}),
     ...(subagent === undefined ? {} : { subagent }),
     pluginOptions: {
@@ -109,6 +115,20 @@ function narrowBudget(
   return { tokens: Math.min(parent.tokens, wanted.tokens) };
 }
 
+/** Of the paths that are wanted, those inside what the parent may reach; where the parent's is inside, the parent's. */
+function narrowPaths(
+  parent: readonly string[] | undefined,
+  wanted: readonly string[] | undefined,
+): readonly string[] | undefined {
+  const asked = wanted?.map(plainPath);
+  if (parent === undefined || asked === undefined) return asked ?? parent;
+  const narrower = asked.filter((path) => isReachable(path, parent));
+  return union(
+    narrower,
+    parent.filter((path) => isReachable(path, asked)),
+  );
+}
+
 function union(a: readonly string[], b: readonly string[]): readonly string[] {
   return [...new Set([...a, ...b])];
 }
@@ -123,5 +143,11 @@ function freeze(authority: SessionAuthority): SessionAuthority {
     tools: Object.freeze([...tools]),
     hiddenTools: Object.freeze([...hiddenTools]),
   });
-  return Object.freeze({ ...authority, toolAccess, pluginOptions: Object.freeze(authority.pluginOptions) });
+  const { paths } = authority;
+  return Object.freeze({
+    ...authority,
+    ...(paths === undefined ? {} : { paths: Object.freeze([...paths]) }),
+    toolAccess,
+    pluginOptions: Object.freeze(authority.pluginOptions),
+  });
 }

@@ -6,6 +6,7 @@ import type { Message } from "../model/message.ts";
 import type { ModelFailure, ModelResponse } from "../model/model-response.ts";
 import type { SessionPolicy } from "../model/policy.ts";
 import type { PromptContribution } from "../model/prompt.ts";
+import type { ModelToolReturn } from "../model/tool-call.ts";
 import type { ToolCallRecord, ToolOutput } from "../model/tool-output.ts";
 import type {
   CheckpointKind,
@@ -146,6 +147,12 @@ export interface ToolResultProjectionContext {
   readonly durationMs: number;
 }
 
+/** What a projector is given. */
+export interface ToolResultProjection extends ToolResultProjectionContext {
+  /** What the model is shown where no projector says otherwise. */
+  readonly projected: ModelToolReturn;
+}
+
 export type LifecycleEvent =
   | { readonly kind: "turn_finalized"; readonly sessionId: string; readonly turn: TurnSummary }
   | {
@@ -197,6 +204,8 @@ export interface PreparedContext {
   readonly promptContributions: readonly PromptContribution[];
   readonly toolProviders: readonly ToolProvider[];
   readonly includeBaseTools: boolean;
+  /** Asks the compactors for a shorter beginning before the first round; where they have none, the messages stand. */
+  readonly compact?: { readonly instructions?: string };
 }
 
 export interface TurnTransformContext {

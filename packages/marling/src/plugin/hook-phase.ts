@@ -24,12 +24,18 @@ export interface HookRunOptions {
   readonly deltas?: StateDelta[] | undefined;
 }
 
+/** Told of every handler that runs. Contract: synchronous, never throws; what `began` returns is called once. */
+export interface HookWatcher {
+  began(site: HookSite): (failed?: { readonly thrown: unknown }) => void;
+}
+
 export interface HookPhaseInit {
   readonly hook: HookName;
   readonly scopes: StateScopes;
   readonly limit: HookLimit;
   /** The name in the probe; absent for phases that no probe is told of. */
   readonly probed: string | undefined;
+  readonly watcher: HookWatcher | undefined;
   readonly options: HookRunOptions;
 }
 
@@ -51,18 +57,10 @@ export class HookPhase {
     call: () => unknown,
     read: (raw: unknown, site: HookSite) => T,
   ): Awaitable<T> {
-    const site = this.siteOf(entry);
-    this.#begin(site);
-    let returned: unknown;
-    try {
-      returned = this.#enter(entry, call);
-    } catch (thrown) {
-      this.#end(site);
-      throw hookFailed(site, thrown);
-    }
-    if (isPromise(returned)) return this.#wait(site, returned, read);
-    this.#end(site);
-    return read(returned, site);
+    const { watcher } = this.#init;
+    return watcher === undefined
+      ? this.#ask(entry, call, read)
+      : watched(watcher.began(this.siteOf(entry)), () => this.#ask(entry, call, read));
   }
 
   /** Applies what the handlers drafted: all of it, or nothing when a change cannot be made. */
@@ -82,6 +80,25 @@ export class HookPhase {
 
   drop(): void {
     for (const scope of this.#drafts?.values() ?? []) scope.close();
+  }
+
+  #ask<T>(
+    entry: RegisteredHook,
+    call: () => unknown,
+    read: (raw: unknown, site: HookSite) => T,
+  ): Awaitable<T> {
+    const site = this.siteOf(entry);
+    this.#begin(site);
+    let returned: unknown;
+    try {
+      returned = this.#enter(entry, call);
+    } catch (thrown) {
+      this.#end(site);
+      throw hookFailed(site, thrown);
+    }
+    if (isPromise(returned)) return this.#wait(site, returned, read);
+    this.#end(site);
+    return read(returned, site);
   }
 
   #enter(entry: RegisteredHook, call: () => unknown): unknown {
@@ -126,5 +143,24 @@ export class HookPhase {
   #end(site: HookSite): void {
     const { probed, options } = this.#init;
     if (probed !== undefined) options.probe?.endNamed(hookPhaseName(probed, site.pluginId));
+  }
+}
+
+/** One handler, with its end told whatever it is. */
+function watched<T>(ended: ReturnType<HookWatcher["began"]>, ask: () => Awaitable<T>): Awaitable<T> {
+  try {
+    const answer = ask();
+    if (!isPromise(answer)) {
+      ended();
+      return answer;
+    }
+    answer.then(
+      () => ended(),
+      (thrown: unknown) => ended({ thrown }),
+    );
+    return answer;
+  } catch (thrown) {
+    ended({ thrown });
+    throw thrown;
   }
 }

@@ -96,6 +96,8 @@ const DECODERS: { readonly [K in AnsweringHook]: (raw: unknown, where: string) =
   "model.request": requestPatch,
   "output.stream": (raw, where) => {
     const { chunk, reasoningDeltas, events, abortStream } = object(raw, where);
+    const isPlain = reasoningDeltas === undefined && events === undefined && abortStream === undefined;
+    if (isPlain && typeof chunk === "string") return { chunk }; // Asked for every chunk of every stream.
     if (abortStream !== undefined && typeof abortStream !== "boolean")
       throw refuse(`${where}.abortStream`, "a boolean");
     return {

@@ -11,7 +11,7 @@ import { isPromise } from "../base/deferred.ts";
 import type { TurnIssue } from "../model/turn.ts";
 import { type HookSite, issueOf } from "./hook-error.ts";
 import { HookLimit } from "./hook-limit.ts";
-import { HookPhase, type HookRunOptions } from "./hook-phase.ts";
+import { HookPhase, type HookRunOptions, type HookWatcher } from "./hook-phase.ts";
 import { readItem, readItems } from "./hook-result.ts";
 import type { HookTable, PluginOwned, RegisteredHook } from "./hook-table.ts";
 import {
@@ -52,11 +52,17 @@ export class HookRunner {
   readonly limit: HookLimit;
   readonly #table: HookTable;
   readonly #scopes: StateScopes;
+  #watcher: HookWatcher | undefined;
 
   constructor(table: HookTable, scopes: StateScopes, options: HookRunnerOptions) {
     this.#table = table;
     this.#scopes = scopes;
     this.limit = new HookLimit(options.hookTimeoutMs, options.clock ?? systemClock);
+  }
+
+  /** From now on somebody is told of every handler. */
+  watch(watcher: HookWatcher): void {
+    this.#watcher = watcher;
   }
 
   has(hook: HookName): boolean {
@@ -235,6 +241,7 @@ export class HookRunner {
       scopes: this.#scopes,
       limit: options.limit ?? this.limit,
       probed,
+      watcher: this.#watcher,
       options,
     });
   }

@@ -10,7 +10,7 @@ import type { AppendNode } from "../session/node.ts";
 import type { SessionReadView } from "../session/view.ts";
 import type { AvailabilityTier, ToolManifest, ToolState } from "../tool/contract.ts";
 import type { SessionCreated, SessionCreateRequest } from "./session-create.ts";
-import type { MonitorHost, TaskHost } from "./work-host.ts";
+import type { MonitorHost, TaskHost, TriggerHost } from "./work-host.ts";
 
 export interface SessionSnapshotHost {
   snapshotCurrent(): Promise<SessionReadView>;
@@ -71,6 +71,7 @@ export interface HostServices
     TurnHost,
     TaskHost,
     MonitorHost,
+    TriggerHost,
     SessionGraphHost,
     DirectCompletionHost,
     TraceHost {}
@@ -158,6 +159,7 @@ const MONITORS: Methods<MonitorHost> = [
   "startMonitor",
   "stopMonitor",
 ];
+const TRIGGERS: Methods<TriggerHost> = ["subscribeTrigger", "unsubscribeTrigger", "listTriggers"];
 const DIRECT: Methods<DirectCompletionHost> = ["directCompletion", "directLlmCompletion"];
 const GRAPH: Methods<SessionGraphHost> = ["appendSessionNodes"];
 const TRACE: Methods<TraceHost> = ["emitTrace"];
@@ -169,6 +171,7 @@ const ALL: Methods<HostServices> = [
   ...TURNS,
   ...TASKS,
   ...MONITORS,
+  ...TRIGGERS,
   ...GRAPH,
   ...DIRECT,
   ...TRACE,

@@ -37,6 +37,7 @@ export type {
   ToolCatalogContext,
   ToolCatalogContribution,
   ToolResultHookContext,
+  ToolResultProjection,
   ToolResultProjectionContext,
   TurnContext,
   TurnHookContext,

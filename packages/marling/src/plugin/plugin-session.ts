@@ -360,8 +360,10 @@ export class PluginSession extends SessionHooks {
   async #disposeAll(): Promise<readonly TurnIssue[]> {
     this.host.release(this);
     const issues: TurnIssue[] = [];
+    const { limit } = this.runner;
+    const late = (): Error => new Error(`it did not settle within ${limit.limitMs} ms`);
     for (const instance of this.#init.instances.toReversed()) {
-      await instance.dispose().catch((thrown: unknown) => {
+      await limit.race(instance.dispose(), late).catch((thrown: unknown) => {
         issues.push({
           kind: "plugin",
           code: "plugin_failed",

@@ -12,7 +12,7 @@ import type {
   CompactionContext,
   ContextCompaction,
   PreparedContext,
-  ToolResultProjectionContext,
+  ToolResultProjection,
   TurnTransformContext,
 } from "./hook-context.ts";
 import type { Awaitable, HookHandler, HookName, Nothing } from "./hooks.ts";
@@ -36,7 +36,7 @@ export interface ContextCompactor {
   compact(ctx: CompactionContext): Awaitable<ContextCompaction | Nothing>;
 }
 
-export type ToolResultProjector = (ctx: ToolResultProjectionContext) => Awaitable<ModelToolReturn | string>;
+export type ToolResultProjector = (ctx: ToolResultProjection) => Awaitable<ModelToolReturn | string>;
 export type ProseProjector = (text: string) => string;
 
 export interface ReadyContext {

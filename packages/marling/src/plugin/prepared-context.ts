@@ -10,7 +10,7 @@ import { decodePromptContribution } from "./prompt-contribution.ts";
  */
 export function decodePreparedContext(raw: unknown, where = "prepared context"): PreparedContext {
   if (typeof raw !== "object" || raw === null) throw refuse(where, "an object");
-  const { messages, promptContributions, toolProviders, includeBaseTools } = raw as {
+  const { messages, promptContributions, toolProviders, includeBaseTools, compact } = raw as {
     readonly [member: string]: unknown;
   };
   if (!Array.isArray(messages)) throw refuse(`${where}.messages`, "an array of messages");
@@ -27,7 +27,16 @@ export function decodePreparedContext(raw: unknown, where = "prepared context"):
       readProvider(item, `${where}.toolProviders[${index}]`),
     ),
     includeBaseTools,
+    ...(compact === undefined ? {} : { compact: readCompact(compact, `${where}.compact`) }),
   });
+}
+
+function readCompact(raw: unknown, where: string): NonNullable<PreparedContext["compact"]> {
+  if (typeof raw !== "object" || raw === null) throw refuse(where, "an object with `instructions` or none");
+  const { instructions } = raw as { readonly [member: string]: unknown };
+  if (instructions === undefined) return Object.freeze({});
+  if (typeof instructions !== "string") throw refuse(`${where}.instructions`, "a string");
+  return Object.freeze({ instructions });
 }
 
 /** The same array when nothing in it is new, so that an unchanged view stays recognisable. */

@@ -27,7 +27,8 @@ export async function projectToolResult(
   if (owned === undefined) return projectToolOutput({ callId, toolName, output });
   const { pluginId, value: project } = owned;
   const site: HookSite = { pluginId, hook: SLOT };
-  const ask = async (): Promise<unknown> => project(Object.freeze(ctx));
+  const ask = async (): Promise<unknown> =>
+    project(Object.freeze({ ...ctx, projected: projectToolOutput({ callId, toolName, output }) }));
   const projected = await scopes.runEffect({ pluginIds: [pluginId], mode: "sequential", deltas }, () => {
     const answer = ask().catch((thrown: unknown) => {
       throw hookFailed(site, thrown);

@@ -32,12 +32,17 @@ export function register(instances: readonly PluginInstance[]): Registration {
   return Object.freeze({
     hooks: collectHooks(instances),
     slots: fillSlots(instances),
-    triggers: collectTriggers(
-      instances.map(({ id, parts }) => ({ pluginId: id, triggers: parts.triggers ?? [] })),
-    ),
+    triggers: triggersOf(instances),
     operations: collectOperations(instances),
     providers,
   });
+}
+
+/** What instances declare as triggers. Throws `duplicate_trigger`. */
+export function triggersOf(instances: readonly PluginInstance[]): TriggerCatalog {
+  return collectTriggers(
+    instances.map(({ id, parts }) => ({ pluginId: id, triggers: parts.triggers ?? [] })),
+  );
 }
 
 /** Whether a plugin offers a tool of this name. */

@@ -28,6 +28,8 @@ export interface SessionCreateRequest {
   readonly pluginOptions?: JsonObject;
   /** What it and the sessions below it may use; never more than its parent may. */
   readonly budget?: SessionBudget;
+  /** Files and folders that tools may reach for it and for those below it; never more than for its parent. */
+  readonly paths?: readonly string[];
   readonly usageSource?: string;
   /** Kept for the session's first turn; popped once. */
   readonly firstTurnInput?: MessageInput;
@@ -83,6 +85,7 @@ const MEMBERS: {
     };
   },
   pluginOptions: decodeJsonObject,
+  paths: texts,
   budget: (value, where) => {
     const { tokens } = decodeJsonObject(value, where);
     if (typeof tokens !== "number" || !Number.isSafeInteger(tokens) || tokens < 0)

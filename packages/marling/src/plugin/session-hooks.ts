@@ -1,6 +1,7 @@
 // Every hook of a session as a method. Each returns a promise; `runner` has the same hooks by kind, for callers that do
 // not want to wait where no handler does.
 
+import { isPromise } from "../base/deferred.ts";
 import type { ModelRequest } from "../llm/contract.ts";
 import type { ModelResponse } from "../model/model-response.ts";
 import type { SessionPolicy } from "../model/policy.ts";
@@ -35,7 +36,7 @@ import type {
   TurnTransformContext,
 } from "./hook-context.ts";
 import type { HookRunner, HookRunOptions, PluginOwned } from "./hook-runner.ts";
-import type { HookContext } from "./hooks.ts";
+import type { Awaitable, HookContext } from "./hooks.ts";
 import type { PhaseProbe } from "./probe.ts";
 
 /** A probe alone, or everything a phase may be given. */
@@ -246,24 +247,30 @@ export class SessionHooks {
     return (await this.runner.first("context.compact", ctx, { ...runOptions(options), accepts }))?.value;
   }
 
-  /** Every transform of a chunk, in order; the last one's chunk is what is shown. None without hooks. */
-  async transformAssistantStream(
+  /**
+   * Every transform of a chunk, in order; the last one's chunk is what is shown. None without hooks. A promise only when a
+   * hook returns one: a chunk costs its answers.
+   */
+  transformAssistantStream(
     sessionId: string,
     chunk: string,
     options?: RunOptions,
-  ): Promise<readonly PluginOwned<AssistantStreamTransform>[]> {
-    return this.runner.waterfall<"output.stream", readonly PluginOwned<AssistantStreamTransform>[]>(
+  ): Awaitable<readonly PluginOwned<AssistantStreamTransform>[]> {
+    const made: PluginOwned<AssistantStreamTransform>[] = [];
+    const walked = this.runner.waterfall<"output.stream", string>(
       "output.stream",
       {
-        start: [],
-        context: (made) => ({ sessionId, chunk: made.at(-1)?.value.chunk ?? chunk }),
-        next: (made, item, pluginId) => [
-          ...made,
-          { pluginId, value: item ?? { chunk: made.at(-1)?.value.chunk ?? chunk } },
-        ],
+        start: chunk,
+        context: (current) => ({ sessionId, chunk: current }),
+        next: (current, item, pluginId) => {
+          const value = item ?? { chunk: current };
+          made.push({ pluginId, value });
+          return value.chunk;
+        },
       },
       runOptions(options),
     );
+    return isPromise(walked) ? walked.then(() => made) : made;
   }
 
   /** Every transform of a response, in order; the last one's response holds. None without hooks. */

@@ -12,6 +12,7 @@ import type {
   TaskSpec,
   TaskState,
 } from "../work/task.ts";
+import type { SubscribeOptions, TriggerPage, TriggerSubscription } from "../work/trigger.ts";
 
 /** A message for the turn that runs, or for the next one. */
 export interface InjectedInput {
@@ -69,6 +70,18 @@ export interface MonitorHost {
   takeMonitorUpdates(sessionId: string): Promise<MonitorUpdateBatch>;
   startMonitor(sessionId: string, spec: MonitorDeclaration | string): Promise<MonitorSnapshot>;
   stopMonitor(sessionId: string, monitorId: string): Promise<MonitorSnapshot>;
+}
+
+/** Triggers of a session and of those below it; what occurs is for the host to say. */
+export interface TriggerHost {
+  /** As `runtime.triggers.subscribe`. An effect that runs again finds the subscription that it made. */
+  subscribeTrigger(sessionId: string, options: SubscribeOptions): Promise<TriggerSubscription>;
+  /** Says whether the session had it. */
+  unsubscribeTrigger(sessionId: string, subscriptionId: string): Promise<boolean>;
+  listTriggers(
+    sessionId: string,
+    page?: { readonly limit?: number; readonly cursor?: string },
+  ): Promise<TriggerPage>;
 }
 
 /** The tasks of a session as processes: what queries may see of them. */

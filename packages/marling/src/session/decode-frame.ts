@@ -51,12 +51,13 @@ export function decodeProtocolOptions(raw: unknown, where = "protocol options"):
 }
 
 function decodeAuthority(raw: Json | undefined, where: string): SessionAuthority {
-  const { toolAccess, subagent, pluginOptions, budget } = decodeObject(raw, where);
+  const { toolAccess, subagent, pluginOptions, budget, paths } = decodeObject(raw, where);
   return Object.freeze({
     toolAccess: decodeToolAccess(toolAccess, `${where}.toolAccess`),
     ...(subagent === undefined ? {} : { subagent: decodeSubagent(subagent, `${where}.subagent`) }),
     pluginOptions: decodeObject(pluginOptions, `${where}.pluginOptions`),
     ...(budget === undefined ? {} : { budget: decodeBudget(budget, `${where}.budget`) }),
+    ...(paths === undefined ? {} : { paths: decodeNames(paths, `${where}.paths`) }),
   });
 }
 

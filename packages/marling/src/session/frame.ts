@@ -11,6 +11,8 @@ export interface SessionAuthority {
   readonly pluginOptions: JsonObject;
   /** What the session and those below it may use; without it, there is no limit. */
   readonly budget?: SessionBudget;
+  /** Files and folders that tools may reach for it, relative to their root; without it all, empty none. */
+  readonly paths?: readonly string[];
 }
 
 export interface SessionBudget {

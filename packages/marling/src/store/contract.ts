@@ -9,11 +9,13 @@
 //   ST28 whoever writes to a session holds its lease, or nobody does: a write with another generation than the lease has
 //        now is `lease_lost`; a commit without one while somebody holds it is `lease_held`. Nothing of it happens.
 //   ST32 a cancel request and the commit that settles the turn exclude each other: the first writer wins.
+//   ST50 an id that the store makes, of an input or a turn, begins with the id of its session.
 //   ST34 a wait takes one value, whoever brings it first, from any process; keys are known by their hashes only.
 
 import type { EffectKey, InputId, NodeId, SessionId, TurnId } from "../model/ids.ts";
 import type { JournalStore } from "../model/journal.ts";
 import type { Json, JsonObject } from "../model/json.ts";
+import type { DeliveryName, TriggerStore } from "../model/trigger-store.ts";
 import type { TurnReport } from "../model/turn.ts";
 import type { TokenUsage, UsageEntry } from "../model/usage.ts";
 
@@ -108,6 +110,8 @@ export interface SessionCommit {
   /** What is added to the path. */
   readonly nodes: readonly JsonObject[];
   readonly components: SessionComponents;
+  /** Whether something beside turns is left to be gone on with: see `resumable`. Left out, it stays as it is. */
+  readonly hasWork?: boolean;
   /** The input that this turn settles, with its report. */
   readonly settles?: { readonly inputId: InputId; readonly report: TurnReport };
   /** Inputs that joined this turn at its checkpoints: settled with it, by the same report. */
@@ -251,7 +255,7 @@ export interface DeliverRequest {
 
 export interface VacuumRequest {
   readonly now: number;
-  /** How long what is over stays: withdrawn inputs and waits that answer that they are over. */
+  /** How long what is over stays: withdrawn inputs, waits that answer that they are over, delivered occurrences. */
   readonly keepMs: number;
 }
 
@@ -260,6 +264,7 @@ export interface VacuumReport {
   readonly journal: number;
   readonly inputs: number;
   readonly waits: number;
+  readonly occurrences: number;
   readonly components: number;
   readonly blobs: number;
   readonly bytes: number;
@@ -292,6 +297,8 @@ export interface ForkRequest {
 
 /** Bytes by content address. */
 export interface BlobStore {
+  /** The address that bytes have, whether they are stored or not. */
+  ref(bytes: Uint8Array): string;
   put(bytes: Uint8Array): Promise<string>;
   get(ref: string): Promise<Uint8Array | undefined>;
 }
@@ -303,12 +310,17 @@ export interface Store {
   /** There when what happened inside a turn can outlive the process. */
   readonly journal?: JournalStore;
   readonly waits: WaitStore;
+  /** There when subscriptions and occurrences can be kept. */
+  readonly triggers?: TriggerStore;
   load(sessionId: SessionId, options?: LoadOptions): Promise<StoredSession | undefined>;
   /** The revision of the newest commit; 0 when there is none. */
   revision(sessionId: SessionId): Promise<number>;
   commit(commit: SessionCommit): Promise<CommitResult>;
-  /** With a request, asks for the lease of the session in the same transaction, unless the input is settled already. */
-  admit(input: NewInput, lease?: LeaseRequest): Promise<Admission>;
+  /**
+   * With a request, asks for the lease of the session in the same transaction, unless the input is settled already. An
+   * input that is a delivery takes it out of those that are to be made, in the same transaction.
+   */
+  admit(input: NewInput, lease?: LeaseRequest, delivery?: DeliveryName): Promise<Admission>;
   /** The row that an input is a duplicate of, if there is one; `idempotency_conflict` as for `admit`. */
   find(input: Omit<NewInput, "input">): Promise<InboxRow | undefined>;
   /** Admitted inputs that no commit has settled, in order. */
@@ -320,6 +332,8 @@ export interface Store {
    * is not parked, or a wait of its is over, its time has come or its turn was asked to end.
    */
   workable(now: number): Promise<readonly SessionId[]>;
+  /** The sessions with something beside turns to go on with, where nobody who is alive does: the `workLeaseId` is free. */
+  resumable(now: number): Promise<readonly SessionId[]>;
   /** Takes the lease of a session. Its holder gets it again, with the same generation, and may so extend it. */
   claim(sessionId: SessionId, request: LeaseRequest): Promise<Claim>;
   /** Extends leases; returns those that were lost meanwhile. */

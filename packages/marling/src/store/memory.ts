@@ -5,8 +5,9 @@
 //   MS4  `changes` counts every write, whoever made it: runtimes of one process may share a store.
 
 import { MarlingError } from "../base/errors.ts";
-import type { SessionId, TurnId } from "../model/ids.ts";
+import { type SessionId, type TurnId, workLeaseId } from "../model/ids.ts";
 import type { JournalStore } from "../model/journal.ts";
+import type { DeliveryName, TriggerStore } from "../model/trigger-store.ts";
 import type {
   Admission,
   BlobStore,
@@ -31,11 +32,13 @@ import type {
   Withdrawal,
   WithdrawOutcome,
 } from "./contract.ts";
-import { BlobTable } from "./memory/blob-table.ts";
+import { BlobTable, blobAddress } from "./memory/blob-table.ts";
 import { forkedHistory, History, summaryOf } from "./memory/history.ts";
 import { Inbox, refuseRivals } from "./memory/inbox.ts";
 import { copiedRecord, JournalTable } from "./memory/journal-table.ts";
 import { LeaseTable } from "./memory/lease-table.ts";
+import { memoryTriggers } from "./memory/memory-triggers.ts";
+import { TriggerTable } from "./memory/trigger-table.ts";
 import { WaitTable } from "./memory/wait-table.ts";
 
 /** A store without files: nothing survives the process. */
@@ -48,12 +51,14 @@ class MemoryStore implements Store {
   readonly blobs: BlobStore;
   readonly journal: JournalStore;
   readonly waits: WaitStore;
+  readonly triggers: TriggerStore;
   readonly #histories = new Map<SessionId, History>();
   readonly #inboxes = new Map<SessionId, Inbox>();
   readonly #retired = new Set<SessionId>();
   readonly #leases = new LeaseTable();
   readonly #journal = new JournalTable();
   readonly #waits = new WaitTable();
+  readonly #triggers = new TriggerTable();
   readonly #blobs = new BlobTable();
   #changes = 0;
 
@@ -61,6 +66,12 @@ class MemoryStore implements Store {
     this.blobs = this.#blobStore();
     this.journal = this.#journalStore();
     this.waits = this.#waitStore();
+    this.triggers = memoryTriggers(this.#triggers, {
+      refuseRetired: (sessionId) => this.#refuseRetired(sessionId),
+      changed: () => {
+        this.#changes += 1;
+      },
+    });
   }
 
   async load(sessionId: SessionId): Promise<StoredSession | undefined> {
@@ -99,10 +110,11 @@ class MemoryStore implements Store {
     return result;
   }
 
-  async admit(input: NewInput, request?: LeaseRequest): Promise<Admission> {
+  async admit(input: NewInput, request?: LeaseRequest, delivery?: DeliveryName): Promise<Admission> {
     this.#refuseRetired(input.sessionId);
     const admission = this.#inbox(input.sessionId).admit(input);
-    if (admission.status === "accepted") this.#changes += 1;
+    const isDelivered = delivery !== undefined && this.#triggers.settle(delivery);
+    if (admission.status === "accepted" || isDelivered) this.#changes += 1;
     if (request === undefined || admission.row.report !== undefined) return admission;
     return { ...admission, claim: this.#claim(input.sessionId, request) };
   }
@@ -128,6 +140,11 @@ class MemoryStore implements Store {
       if (inbox.isWorkable(now, this.#isSettledIn(sessionId))) ids.push(sessionId);
     }
     return ids.sort();
+  }
+
+  async resumable(now: number): Promise<readonly SessionId[]> {
+    const ids = [...this.#histories].flatMap(([id, { hasWork }]) => (hasWork ? [id] : []));
+    return ids.filter((id) => this.#leases.isAvailable(workLeaseId(id), now)).sort();
   }
 
   async claim(sessionId: SessionId, request: LeaseRequest): Promise<Claim> {
@@ -164,15 +181,7 @@ class MemoryStore implements Store {
     return outcomes;
   }
 
-  async cancel({
-    sessionId,
-    turnId,
-    reason,
-  }: {
-    readonly sessionId: SessionId;
-    readonly turnId: TurnId;
-    readonly reason: string;
-  }): Promise<CancelStatus> {
+  async cancel({ sessionId, turnId, reason }: Parameters<Store["cancel"]>[0]): Promise<CancelStatus> {
     this.#refuseRetired(sessionId);
     const status = this.#inboxes.get(sessionId)?.cancel(turnId, reason) ?? "unknown";
     if (status === "requested") this.#changes += 1;
@@ -207,9 +216,10 @@ class MemoryStore implements Store {
     let inputs = 0;
     for (const inbox of this.#inboxes.values()) inputs += inbox.vacuum(keptSince);
     const waits = this.#waits.vacuum(keptSince);
+    const occurrences = this.#triggers.vacuum(keptSince);
     const { blobs, bytes } = this.#blobs.vacuum(this.#values(), keptSince);
-    if (journal + inputs + waits + blobs > 0) this.#changes += 1;
-    return { journal, inputs, waits, components: 0, blobs, bytes };
+    if (journal + inputs + waits + occurrences + blobs > 0) this.#changes += 1;
+    return { journal, inputs, waits, occurrences, components: 0, blobs, bytes };
   }
 
   async list({ prefix = "", limit = 100, cursor = "" }: SessionFilter): Promise<SessionPage> {
@@ -237,6 +247,7 @@ class MemoryStore implements Store {
     this.#inboxes.delete(sessionId);
     this.#journal.delete(sessionId);
     this.#waits.delete(sessionId);
+    this.#triggers.delete(sessionId);
     this.#leases.delete(sessionId);
     this.#retired.add(sessionId);
     this.#changes += 1;
@@ -262,6 +273,7 @@ class MemoryStore implements Store {
 
   #blobStore(): BlobStore {
     return {
+      ref: blobAddress,
       put: async (bytes) => {
         this.#changes += 1;
         return this.#blobs.put(bytes, Date.now());
@@ -337,6 +349,7 @@ class MemoryStore implements Store {
     for (const inbox of this.#inboxes.values()) yield* inbox.rows();
     yield* this.#journal.records();
     yield* this.#waits.rows();
+    yield* this.#triggers.values();
   }
 
   #stored(sessionId: SessionId): StoredSession | undefined {

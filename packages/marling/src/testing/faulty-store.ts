@@ -1,11 +1,12 @@
 // A store as it looks over a bad network: slow, failing, and losing the answers to what it did.
-//   FS1  nothing of a store is reached past the faults, its journal, waits and blobs included; what is added to the
+//   FS1  nothing of a store is reached past the faults, its journal, waits, triggers and blobs included; what is added to the
 //        contract and not wrapped here does not compile.
 //   FS2  a call that fails "before" was never made; one that fails "after" was made, and its answer is lost.
 //   FS3  the same seed gives the same faults and the same delays.
 
 import { MarlingError } from "../base/errors.ts";
 import type { JournalStore } from "../model/journal.ts";
+import type { TriggerStore } from "../model/trigger-store.ts";
 import type { BlobStore, Store, WaitStore } from "../store/contract.ts";
 
 /** When a call fails: without having been made, or having been made. */
@@ -65,14 +66,16 @@ export function wrappedStore(store: Store, around: CallStore): Store {
     blobs: wrappedBlobs(store.blobs, around),
     journal: store.journal === undefined ? undefined : wrappedJournal(store.journal, around),
     waits: wrappedWaits(store.waits, around),
+    triggers: store.triggers === undefined ? undefined : wrappedTriggers(store.triggers, around),
     load: (sessionId) => around("load", () => store.load(sessionId)),
     revision: (sessionId) => around("revision", () => store.revision(sessionId)),
     commit: (commit) => around("commit", () => store.commit(commit)),
-    admit: (input, lease) => around("admit", () => store.admit(input, lease)),
+    admit: (input, lease, delivery) => around("admit", () => store.admit(input, lease, delivery)),
     find: (input) => around("find", () => store.find(input)),
     pending: (sessionId) => around("pending", () => store.pending(sessionId)),
     unsettled: () => around("unsettled", () => store.unsettled()),
     workable: (now) => around("workable", () => store.workable(now)),
+    resumable: (now) => around("resumable", () => store.resumable(now)),
     claim: (sessionId, request) => around("claim", () => store.claim(sessionId, request)),
     renew: (leases, request) => around("renew", () => store.renew(leases, request)),
     release: (lease) => around("release", () => store.release(lease)),
@@ -89,12 +92,17 @@ export function wrappedStore(store: Store, around: CallStore): Store {
     fork: (request) => around("fork", () => store.fork(request)),
     close: () => around("close", () => store.close()),
   };
-  const { journal, ...others } = members;
-  return journal === undefined ? others : { ...others, journal };
+  const { journal, triggers, ...others } = members;
+  return {
+    ...others,
+    ...(journal === undefined ? {} : { journal }),
+    ...(triggers === undefined ? {} : { triggers }),
+  };
 }
 
 function wrappedBlobs(blobs: BlobStore, around: CallStore): Complete<BlobStore> {
   return {
+    ref: (bytes) => blobs.ref(bytes),
     put: (bytes) => around("blobs.put", () => blobs.put(bytes)),
     get: (ref) => around("blobs.get", () => blobs.get(ref)),
   };
@@ -114,6 +122,24 @@ function wrappedWaits(waits: WaitStore, around: CallStore): Complete<WaitStore> 
     resolve: (keyHash, kind, resolution) =>
       around("waits.resolve", () => waits.resolve(keyHash, kind, resolution)),
     end: (wait) => around("waits.end", () => waits.end(wait)),
+  };
+}
+
+function wrappedTriggers(triggers: TriggerStore, around: CallStore): Complete<TriggerStore> {
+  return {
+    subscribe: (wanted) => around("triggers.subscribe", () => triggers.subscribe(wanted)),
+    get: (subscriptionId) => around("triggers.get", () => triggers.get(subscriptionId)),
+    list: (query) => around("triggers.list", () => triggers.list(query)),
+    enable: (subscriptionId, change) =>
+      around("triggers.enable", () => triggers.enable(subscriptionId, change)),
+    unsubscribe: (subscriptionId) =>
+      around("triggers.unsubscribe", () => triggers.unsubscribe(subscriptionId)),
+    accept: (occurrence, tick) => around("triggers.accept", () => triggers.accept(occurrence, tick)),
+    advance: (tick) => around("triggers.advance", () => triggers.advance(tick)),
+    pending: (page) => around("triggers.pending", () => triggers.pending(page)),
+    settle: (delivery) => around("triggers.settle", () => triggers.settle(delivery)),
+    due: (now, limit) => around("triggers.due", () => triggers.due(now, limit)),
+    nextDue: () => around("triggers.nextDue", () => triggers.nextDue()),
   };
 }
 

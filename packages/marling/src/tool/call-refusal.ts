@@ -3,12 +3,16 @@
 import { type FailureClass, type ToolOutput, toolFailure } from "../model/tool-output.ts";
 
 export function unknownTool(name: string): ToolOutput {
-  return refusal("unavailable", "unknown_tool", `There is no tool named ${name}.`);
+  return refusal("unavailable", "unknown_tool", `There is no tool named ${shown(name)}.`);
 }
 
 /** A tool that is known but not for this session: opted out, off or hidden. */
 export function unavailableTool(name: string): ToolOutput {
-  return refusal("unavailable", "tool_unavailable", `The tool ${name} is not available in this session.`);
+  return refusal(
+    "unavailable",
+    "tool_unavailable",
+    `The tool ${shown(name)} is not available in this session.`,
+  );
 }
 
 export function uncallableTool(name: string): ToolOutput {
@@ -27,6 +31,16 @@ export function contractUnavailable(name: string): ToolOutput {
 
 export function invalidArgs(message: string): ToolOutput {
   return refusal("invalid_request", "invalid_tool_args", message);
+}
+
+/** A path that the session may not reach. */
+export function deniedPath(path: string, paths: readonly string[]): ToolOutput {
+  const reach = paths.length === 0 ? "no files at all" : `only these: ${paths.join(", ")}`;
+  return refusal(
+    "permission_denied",
+    "path_denied",
+    `The path ${JSON.stringify(path)} is out of reach: this session may reach ${reach}.`,
+  );
 }
 
 export function hiddenGrant(name: string): ToolOutput {
@@ -56,6 +70,14 @@ export function grantsUnsupported(name: string): ToolOutput {
 /** What the machinery of tools threw while a call was on its way. */
 export function brokenTool(message: string): ToolOutput {
   return refusal("internal", "tool_lookup_failed", message);
+}
+
+const LONGEST_NAME = 120;
+
+/** A name that a model made up may be anything: it is quoted as text of one line, as far as it is of use. */
+function shown(name: string): string {
+  const plain = JSON.stringify(name.slice(0, LONGEST_NAME)).slice(1, -1);
+  return name.length > LONGEST_NAME ? `${plain}... (${name.length} characters)` : plain;
 }
 
 function refusal(failureClass: FailureClass, code: string, message: string): ToolOutput {

@@ -6,6 +6,7 @@ import type {
   DirectCompletion,
   DirectCompletionHost,
   DirectRequest,
+  TaskStartHost,
   TurnHost,
 } from "../model/session-host.ts";
 import type { PendingResult, ToolOutput } from "../model/tool-output.ts";
@@ -40,9 +41,19 @@ export interface ToolManifest {
     | { readonly kind: "preserve_refs"; readonly field: string };
   readonly retry?: RetryPolicy;
   readonly replay?: ReplayPolicy;
+  /**
+   * How long one attempt may take, in milliseconds; what the runtime says unless given. A tool that takes longer is told by
+   * its signal and fails with `tool_timeout`. Calls that it makes are not counted; a loop that never yields cannot be stopped.
+   */
+  readonly timeoutMs?: number;
   readonly availability?: AvailabilityTier;
   readonly discovery?: { readonly namespace?: string; readonly aliases?: readonly string[] };
   readonly execution?: "parallel" | "serial";
+  /**
+   * Arguments that are paths, or lists of paths, by name; one that is left out is the root. A session that may reach some
+   * paths only is held to them before the tool runs. A tool that comes by paths otherwise asks `context.paths`.
+   */
+  readonly pathArgs?: readonly string[];
   /** Runs other calls rather than doing something itself, so that it is not an attempt of its own. */
   readonly isOrchestrating?: boolean;
 }
@@ -97,7 +108,7 @@ export interface PrepareContext {
 }
 
 /** What a tool may ask of the session that it runs in. Asked again after a crash, it gets the same. */
-export interface ToolHost extends TurnHost, DirectCompletionHost {
+export interface ToolHost extends TurnHost, TaskStartHost, DirectCompletionHost {
   /** A session below this one, with at most its authority; the request is that of `directive.createSession`. */
   createSession(request: object): Promise<{ readonly sessionId: string }>;
   closeSession(sessionId: string): Promise<void>;
@@ -114,6 +125,8 @@ export interface ToolContext {
   readonly signal: AbortSignal;
   /** The same for every attempt of this call, in every run. */
   readonly idempotencyKey: string;
+  /** What the session may reach, relative to the root of the tool; without it everything, empty nothing. */
+  readonly paths?: readonly string[];
   readonly binding?: Json;
   /** Tells watchers how far the call is. */
   progress(message: string): void;

@@ -183,8 +183,10 @@ const MANIFEST_FIELDS: { readonly [K in keyof ManifestFields]-?: true } = {
   discovery: true,
   execution: true,
   isOrchestrating: true,
+  pathArgs: true,
   replay: true,
   retry: true,
+  timeoutMs: true,
 };
 
 function makeManifest(

@@ -60,18 +60,21 @@ export function grantLookup({ contract }: ExecutionGrant): ToolLookup {
   return { contract: () => contract, validator: () => undefined };
 }
 
-/** The key a tool may give to what it calls: the same for every attempt of a call, in every run of its turn. */
+/**
+ * The key a tool may give to what it calls: the same for every attempt of a call, in every run of its turn, and of no
+ * other call of any tenant. ASCII, so that it fits into a header.
+ */
 export function toolIdempotencyKey(call: {
+  readonly tenant?: string | undefined;
   readonly sessionId: string;
   readonly turnId: string;
   readonly callId: string;
   readonly toolId: string;
 }): string {
-  const { sessionId, turnId, callId, toolId } = call;
-  const parts = [sessionId, turnId, callId, toolId].map((part) =>
-    part.replaceAll("%", "%25").replaceAll(":", "%3A"),
-  );
-  return ["marling-tool", ...parts].join(":");
+  const { tenant, sessionId, turnId, callId, toolId } = call;
+  const parts = [sessionId, turnId, callId, toolId].map(encodeURIComponent);
+  const owner = tenant === undefined ? [] : [`@${encodeURIComponent(tenant)}`];
+  return ["marling-tool", ...owner, ...parts].join(":");
 }
 
 export interface AttemptPlan {

@@ -6,6 +6,9 @@ import { decodeJson, isJsonObject, type Json, type JsonObject } from "../model/j
 import { AVAILABILITY_TIERS } from "./availability.ts";
 import type { ToolManifest } from "./contract.ts";
 
+/** Timers of the system cannot be longer. */
+export const LONGEST_TIMEOUT_MS = 2_147_483_647;
+
 const DECODED = new WeakSet<object>();
 
 /** Reads a manifest into frozen JSON; one that was read before is passed on. Throws `invalid_tool` naming tool and field. */
@@ -55,11 +58,19 @@ const FIELDS: { readonly [K in keyof ToolManifest]-?: (value: Json | undefined) 
     "safe, idempotent or unsafe",
     (value) => value === "safe" || value === "idempotent" || value === "unsafe",
   ),
+  timeoutMs: optional(
+    `a positive number of milliseconds up to ${LONGEST_TIMEOUT_MS}`,
+    (value) => typeof value === "number" && value > 0 && value <= LONGEST_TIMEOUT_MS,
+  ),
   availability: optional(`one of ${AVAILABILITY_TIERS.join(", ")}`, (value) =>
     AVAILABILITY_TIERS.some((tier) => tier === value),
   ),
   discovery: optional("{ namespace?, aliases? }", isDiscovery),
   execution: optional("parallel or serial", (value) => value === "parallel" || value === "serial"),
+  pathArgs: optional(
+    "an array of names",
+    (value) => Array.isArray(value) && value.every((name) => typeof name === "string"),
+  ),
   isOrchestrating: optional("a boolean", (value) => typeof value === "boolean"),
 };
 

@@ -152,6 +152,12 @@ export class ToolRegistry {
     );
   }
 
+  /** What the source of a grant offers under its id now, which is what would run. Changes no state. */
+  offered({ manifest, sourceId }: ExecutionGrant): ToolManifest | undefined {
+    const source = sourceId === undefined ? undefined : this.#version.sources.get(sourceId);
+    return source?.resolve({ id: manifest.id });
+  }
+
   /** Prepares a call that a grant authorises, with the grant's binding in its context. Changes no state. */
   async prepareGranted(
     grant: ExecutionGrant,
@@ -330,12 +336,13 @@ export class ToolRegistry {
     }
   }
 
-  #bindGrant({ manifest, sourceId }: ExecutionGrant, call: ToolCall): Binding {
+  #bindGrant(grant: ExecutionGrant, call: ToolCall): Binding {
+    const { manifest, sourceId } = grant;
     const { id, name } = manifest;
     if (call.toolId !== id) return refused(grantedIdMismatch(id, call.toolId));
     try {
       const source = sourceId === undefined ? undefined : this.#version.sources.get(sourceId);
-      const offered = source?.resolve({ id });
+      const offered = this.offered(grant);
       const provider = source?.providerOf(id);
       if (this.hiddenNames.has(name) || this.hiddenNames.has(offered?.name ?? name))
         return refused(hiddenGrant(name));

@@ -68,6 +68,11 @@ export class HiddenTasks implements AsyncDisposable {
     );
   }
 
+  /** Whether there are any, or the failure of one that nobody was told of. */
+  has(sessionId: string): boolean {
+    return this.#batches.has(sessionId);
+  }
+
   /**
    * Resolves when no hidden task of the session runs, those included that were started meanwhile. Rejects with the
    * first failure as `task_failed`; the rest of the batch is not waited for again, and goes on.

@@ -1,7 +1,8 @@
 // The monitors of one session: what is declared, what runs, what came of it. The rules are in MONITORS.md.
 //   MR1  what one asks of a monitor is done in the order it was asked for: a start after a stop waits for its end.
 //   MR2  a status is replaced, never changed, and each replacement moves the revision.
-//   MR3  a wake belongs to one start of a monitor and ends with it.
+//   MR3  a wake belongs to one start of a monitor and ends with it; one that an earlier process left ends when it is
+//        acknowledged.
 
 import { type Clock, systemClock } from "../base/clock.ts";
 import { MarlingError, messageOf } from "../base/errors.ts";
@@ -65,6 +66,8 @@ export class MonitorRegistry {
   readonly #options: MonitorRegistryOptions;
   readonly #clock: Clock;
   readonly #monitors = new Map<string, Monitor>();
+  /** Monitors with a wake that an earlier process left. */
+  readonly #held = new Set<string>();
   #events: MonitorEvent[] = [];
   #revision = 0;
   #sequence = 0;
@@ -137,6 +140,7 @@ export class MonitorRegistry {
   ackWake(monitorIds: readonly string[]): void {
     let hasMoved = false;
     for (const id of new Set(monitorIds)) {
+      this.#held.delete(id);
       const watch = this.#monitors.get(id)?.watch;
       if (watch === undefined || !watch.hasWake) continue;
       watch.hasWake = false;
@@ -144,6 +148,11 @@ export class MonitorRegistry {
       hasMoved = true;
     }
     if (hasMoved) this.#options.onChange?.("output");
+  }
+
+  /** A wake of an earlier process has not reached the model yet: no line wakes until it is acknowledged. */
+  holdWake(monitorId: string): void {
+    this.#held.add(monitorId);
   }
 
   /** Resolves with the status of a monitor once it does not run. Throws `unknown_monitor`. */
@@ -284,6 +293,7 @@ export class MonitorRegistry {
   #claimWake({ status, watch }: Monitor, source: MonitorSource): boolean {
     if (source !== "stdout" || status.spec.wakePolicy !== "queue_turn") return false;
     if (watch === undefined || watch.hasWake || watch.cause !== undefined) return false;
+    if (this.#held.has(status.spec.id)) return false;
     watch.hasWake = true;
     return true;
   }

@@ -13,6 +13,7 @@ import {
 } from "./task.ts";
 import { TaskEvents } from "./task-events.ts";
 import { changedRecord, endedRecord, failureOf } from "./task-record.ts";
+import { TaskSteps } from "./task-steps.ts";
 import { type HeldTask, TaskTable } from "./task-table.ts";
 import { TaskWork, type WorkOutcome, waitAtMost } from "./task-work.ts";
 
@@ -27,6 +28,7 @@ export interface TaskFault {
 
 export interface TaskKeeperOptions {
   readonly clock: Clock;
+  readonly tenant?: string | undefined;
   /**
    * Told that `exportDurable` of a session has changed. A promise is waited for before a durable task counts as
    * registered and before its work begins, so that nothing runs that a restart would not know of; whoever writes the
@@ -130,8 +132,14 @@ export class TaskKeeper {
     this.#works.add(work);
     const { record } = task;
     const progress = (value: unknown): void => this.setProgress(task, value);
+    const steps = new TaskSteps(task, {
+      tenant: this.#options.tenant,
+      signal: work.signal,
+      isLive: () => this.#phase === "open" && this.isLive(task),
+      store: (key, outcome) => this.#storeStep(task, key, outcome),
+    });
     work.begin(
-      (signal) => run(Object.freeze({ signal, record, progress })),
+      (signal) => run(Object.freeze({ signal, record, progress, step: steps.step })),
       (outcome) => this.#workEnded(task, work, outcome),
     );
   }
@@ -149,6 +157,21 @@ export class TaskKeeper {
     task.record = changedRecord(task.record, { progress }, this.clock.now());
     this.events.publish({ kind: "progress", task: task.record });
     this.changed(task.record);
+  }
+
+  async #storeStep(task: HeldTask, key: string, outcome: Json): Promise<void> {
+    const put = (steps: NonNullable<TaskRecord["steps"]>): void => {
+      task.record = changedRecord(task.record, { steps }, this.clock.now());
+    };
+    put({ ...task.record.steps, [key]: outcome });
+    if (task.record.durable === undefined) return;
+    try {
+      await this.#store(task.record.sessionId);
+    } catch (thrown) {
+      const { [key]: _, ...stored } = task.record.steps ?? {};
+      put(stored);
+      throw thrown;
+    }
   }
 
   requestCancel(task: HeldTask, reason: string | undefined): void {

@@ -41,6 +41,7 @@ export function decodeRecord(raw: Json, sessionId: string, where: string): TaskR
     state,
     attempt: countOf(json.attempt, `${where}.attempt`),
     ...(json.progress === undefined ? {} : { progress: json.progress }),
+    ...(json.steps === undefined ? {} : { steps: objectOf(json.steps, `${where}.steps`) }),
     ...(json.result === undefined ? {} : { result: json.result }),
     ...(json.failure === undefined ? {} : { failure: decodeFailure(json.failure, `${where}.failure`) }),
     ...optionalText(json, "cancelReason", where),
@@ -55,7 +56,11 @@ export function changedRecord(record: TaskRecord, change: Partial<TaskRecord>, n
 }
 
 /** The record of a task that ended. A failure that nobody described has a code all the same. */
-export function endedRecord(record: TaskRecord, completion: TaskCompletion, now: number): TaskRecord {
+export function endedRecord(
+  { steps: _, ...record }: TaskRecord,
+  completion: TaskCompletion,
+  now: number,
+): TaskRecord {
   const { state } = completion;
   const ended = { state, completedAt: now };
   if (state !== "failed") return changedRecord(record, { ...ended, ...resultOf(record, completion) }, now);

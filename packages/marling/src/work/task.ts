@@ -1,94 +1,38 @@
-// The words of background work: what a task is, what it may be in, and what is told of it.
+// The words of background work: how a task runs, and what is told of it. What a task is, is in model/task.ts.
 
-import type { Json } from "../model/json.ts";
+import type { TaskKind, TaskRecord, TaskState, TerminalTaskState } from "../model/task.ts";
 
-export const TASK_KINDS = ["monitor", "subagent", "observer", "other"] as const;
-export type TaskKind = (typeof TASK_KINDS)[number];
+export type {
+  CancelPolicy,
+  ClosePolicy,
+  LiveTaskState,
+  TaskCompletion,
+  TaskDurability,
+  TaskFailure,
+  TaskKind,
+  TaskRecord,
+  TaskRecovery,
+  TaskSpec,
+  TaskState,
+  TerminalTaskState,
+} from "../model/task.ts";
+export {
+  CANCEL_POLICIES,
+  CLOSE_POLICIES,
+  LIVE_TASK_STATES,
+  TASK_KINDS,
+  TASK_RECOVERIES,
+  TERMINAL_TASK_STATES,
+} from "../model/task.ts";
 
-export const LIVE_TASK_STATES = ["pending", "running", "waiting", "cancel_requested"] as const;
-export const TERMINAL_TASK_STATES = ["completed", "failed", "cancelled"] as const;
-export type LiveTaskState = (typeof LIVE_TASK_STATES)[number];
-export type TerminalTaskState = (typeof TERMINAL_TASK_STATES)[number];
-export type TaskState = LiveTaskState | TerminalTaskState;
-
-/**
- * How a task is cancelled: `cooperative` signals it and waits for its end within the grace time, `abort_local` signals
- * it and counts it as cancelled at once, `external` asks whoever runs it, and the task stays `cancel_requested` until
- * its end is reported.
- */
-export const CANCEL_POLICIES = ["cooperative", "abort_local", "external"] as const;
-export type CancelPolicy = (typeof CANCEL_POLICIES)[number];
-
-/** What becomes of a live task when its session closes. */
-export const CLOSE_POLICIES = ["keep", "cancel", "transfer"] as const;
-export type ClosePolicy = (typeof CLOSE_POLICIES)[number];
-
-/** What may become of a durable task that a restart finds live: run it again, report it as failed, leave it to others. */
-export const TASK_RECOVERIES = ["rerun", "report", "external"] as const;
-export type TaskRecovery = (typeof TASK_RECOVERIES)[number];
-
-/** A durable task is in the store: its record, input, progress and result. */
-export interface TaskDurability {
-  readonly recovery: TaskRecovery;
-  readonly input?: Json;
-}
-
-/** What a task is registered with. */
-export interface TaskSpec {
-  /** Unique among the live tasks of its session. */
-  readonly id: string;
-  readonly kind: TaskKind;
-  /** Who runs it: a plugin id, a tool name. */
-  readonly producer: string;
-  readonly childSessionId?: string;
-  readonly parentTaskId?: string;
-  readonly label?: string;
-  /** Default: `cooperative`. */
-  readonly cancelPolicy?: CancelPolicy;
-  /** Default: `keep` for durable tasks, `cancel` for others. */
-  readonly closePolicy?: ClosePolicy;
-  /** How often recovery may have it run in all. Default: without limit. */
-  readonly maxAttempts?: number;
-  readonly idempotencyKey?: string;
-  readonly durable?: TaskDurability;
-}
-
-export interface TaskFailure {
-  readonly code: string;
-  readonly message: string;
-}
-
-/** A task as it is now: frozen, plain JSON. Times are milliseconds since 1970. */
-export interface TaskRecord {
-  readonly id: string;
-  readonly sessionId: string;
-  readonly kind: TaskKind;
-  readonly producer: string;
-  readonly childSessionId?: string;
-  readonly parentTaskId?: string;
-  readonly label?: string;
-  readonly cancelPolicy: CancelPolicy;
-  readonly closePolicy: ClosePolicy;
-  readonly maxAttempts?: number;
-  readonly idempotencyKey?: string;
-  readonly durable?: TaskDurability;
-  readonly state: TaskState;
-  /** 1 at first; one more each time recovery runs it again. */
-  readonly attempt: number;
-  readonly progress?: Json;
-  readonly result?: Json;
-  readonly failure?: TaskFailure;
-  readonly cancelReason?: string;
-  readonly createdAt: number;
-  readonly updatedAt: number;
-  readonly completedAt?: number;
-}
-
-/** How a task ended, as whoever runs it reports. `result` belongs to completed tasks, `failure` to failed ones. */
-export interface TaskCompletion {
-  readonly state: TaskState;
-  readonly result?: Json;
-  readonly failure?: TaskFailure;
+/** What a step of a task is given. */
+export interface TaskStep {
+  readonly signal: AbortSignal;
+  /**
+   * The same in every attempt of the task, for others who are asked to do something once: made of the task's id and its own
+   * key, or of its session and the time of its beginning where it has none.
+   */
+  readonly idempotencyKey: string;
 }
 
 export interface TaskContext {
@@ -98,6 +42,12 @@ export interface TaskContext {
   readonly record: TaskRecord;
   /** Replaces the progress of the task. Throws `invalid_json`; says nothing once the task has ended. */
   progress(value: unknown): void;
+  /**
+   * Does something once: what it came to is stored before it is returned, and a later attempt of the task gets that and
+   * does not do it again. It must be JSON, or nothing. A crash before it was stored lets it run again, with the same
+   * `idempotencyKey`; what it throws is not stored. A task may have 1,000 steps.
+   */
+  step<T>(key: string, run: (step: TaskStep) => T | Promise<T>): Promise<T>;
 }
 
 /** The work of a managed task. What it returns is the result and must be JSON, or nothing. */

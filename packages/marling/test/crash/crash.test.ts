@@ -31,6 +31,11 @@ test.each([
   ["timer", 18],
   ["injected", 14],
   ["cancelled", 14],
+  ["child", 40],
+  ["task", 14],
+  ["approval", 14],
+  ["monitor", 14],
+  ["trigger", 20],
 ])(
   "a process killed at any boundary of the scenario %s is recovered to the same end",
   async (name, least) => {

@@ -164,7 +164,11 @@ test("[ST32] a turn that is cancelled while nobody lives is recovered as cancell
   expect(await cancelInStore(path, turn.id, "too late anyway")).toBe("requested");
 
   const { runtime, model } = unattended({ store: sqliteStore({ path }), script: [say("next")] });
-  expect(await runtime.recover()).toEqual({ resumed: [{ sessionId: "s", turnId: turn.id }], skipped: [] });
+  expect(await runtime.recover()).toEqual({
+    resumed: [{ sessionId: "s", turnId: turn.id }],
+    resumedWork: [],
+    skipped: [],
+  });
   expect(model.requests).toHaveLength(0);
   const session = await runtime.session("s");
   expect((await session.turn("go", { key: "k" }).result).outcome).toEqual(cancelled("too late anyway"));

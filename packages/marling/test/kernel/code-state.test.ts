@@ -1,12 +1,13 @@
 // The state of a code executor: when it is asked for, where it is kept, and who gets it back. The executor is a stub.
 
-import { createRuntime, memoryStore, type RuntimeOptions, type Store, type TraceRecord } from "marling";
+import { createRuntime, memoryStore, type RuntimeOptions, type Store } from "marling";
 import { say, scriptedModel } from "marling/testing";
 import { expect, onTestFinished, test } from "vitest";
 import { deferred } from "../../src/base/deferred.ts";
 import type { CodeExecutor } from "../../src/plugin/protocol.ts";
 import { codeProtocol } from "./code-support.ts";
 import { KernelClock, plugin, quiet } from "./model-support.ts";
+import { type CustomTrace, customTraces } from "./trace-support.ts";
 
 interface Machine {
   readonly executor: CodeExecutor;
@@ -103,10 +104,10 @@ test("[K134 stub] a state of nothing clears the reference", async () => {
 
 test("[K134 stub] a snapshot that fails is traced, and what is stored stays", async () => {
   const code = machine();
-  const traces: TraceRecord[] = [];
+  const traces: CustomTrace[] = [];
   const session = await runtimeOf({
     plugins: [codeProtocol(code.executor)],
-    trace: { record: (record) => void traces.push(record) },
+    trace: customTraces(traces),
   }).session("s");
   code.memory = Uint8Array.of(1);
   code.isDirty = true;

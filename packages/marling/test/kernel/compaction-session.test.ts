@@ -1,10 +1,11 @@
 // Compaction: a new frame that begins with what a compactor made of the old one.
 
-import type { AppendNode, PluginParts, TraceRecord } from "marling";
+import type { AppendNode, PluginParts } from "marling";
 import { failWith, say, scriptedModel } from "marling/testing";
 import { describe, expect, test } from "vitest";
 import type { LifecycleEvent } from "../../src/plugin/hook-context.ts";
 import { open, plugin, watch } from "./model-support.ts";
+import { type CustomTrace, customTraces } from "./trace-support.ts";
 
 type Compactor = NonNullable<NonNullable<PluginParts["context"]>["compact"]>;
 const compacting = (id: string, compact: Compactor) => plugin(id, { context: { compact } });
@@ -179,7 +180,7 @@ describe("between turns", () => {
   });
 
   test("a handler of the new frame that fails is traced, and the compaction stands", async () => {
-    const traces: TraceRecord[] = [];
+    const traces: CustomTrace[] = [];
     const broken = plugin("broken", {
       session: {
         onEvent: ({ kind }) => {
@@ -190,7 +191,7 @@ describe("between turns", () => {
     const session = await open({
       model: scriptedModel([]),
       plugins: [summary, broken],
-      trace: { record: (record) => void traces.push(record) },
+      trace: customTraces(traces),
     });
     expect(await session.compact()).toBe(true);
     expect(traces.map(({ name }) => name)).toEqual(["lifecycle_hook_failed"]);

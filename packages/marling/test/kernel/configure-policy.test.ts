@@ -1,11 +1,12 @@
 // Changing what a session runs with.
 
-import { createRuntime, memoryStore, type SessionPolicy, type TraceRecord } from "marling";
+import { createRuntime, memoryStore, type SessionPolicy } from "marling";
 import { say, scriptedModel } from "marling/testing";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { deferred } from "../../src/base/deferred.ts";
 import type { LifecycleEvent } from "../../src/plugin/hook-context.ts";
 import { open, plugin, quiet } from "./model-support.ts";
+import { type CustomTrace, customTraces } from "./trace-support.ts";
 
 type Changed = Extract<LifecycleEvent, { kind: "session_config_changed" }>;
 
@@ -72,7 +73,7 @@ describe("what is told", () => {
   });
 
   test("[K61] configure resolves after the handlers of its event, whose failure is traced and changes nothing", async () => {
-    const traces: TraceRecord[] = [];
+    const traces: CustomTrace[] = [];
     const gate = deferred<void>();
     const log: string[] = [];
     const slow = plugin("slow", {
@@ -88,7 +89,7 @@ describe("what is told", () => {
     const session = await open({
       model: scriptedModel([]),
       plugins: [slow],
-      trace: { record: (record) => void traces.push(record) },
+      trace: customTraces(traces),
     });
     const configured = session.configure({ maxTurns: 3 }).then(() => log.push("configured"));
     await quiet();
@@ -105,7 +106,7 @@ describe("what is told", () => {
 
 describe("mutators", () => {
   test("[K60] each gets the policy of the one before and the same context; one that fails is skipped and traced", async () => {
-    const traces: TraceRecord[] = [];
+    const traces: CustomTrace[] = [];
     const seen: unknown[] = [];
     const mutating = (id: string, change: (policy: SessionPolicy) => SessionPolicy) =>
       plugin(id, {
@@ -118,7 +119,7 @@ describe("mutators", () => {
       });
     const session = await open({
       model: scriptedModel([]),
-      trace: { record: (record) => void traces.push(record) },
+      trace: customTraces(traces),
       plugins: [
         mutating("double", (policy) => ({ ...policy, maxTurns: Number(policy.maxTurns) * 2 })),
         mutating("broken", () => {

@@ -5,6 +5,7 @@ import { createRuntime, directive, type EffectHost, type Plugin, toolSuccess } f
 import { callTools, say, scriptedModel } from "marling/testing";
 import { expect, test } from "vitest";
 import { custom, echoTool, play, plugin, pluginEvents } from "./hooks-support.ts";
+import { customOf } from "./trace-support.ts";
 
 /** Remembers outcomes as JSON and performs only what it does not know. */
 function recordingEffects(): EffectHost & { readonly performed: string[] } {
@@ -83,7 +84,7 @@ test("[DR3] a replayed turn asks no hook, applies no directive and commits the s
       effects,
       tools: [echoTool((text) => ran.push(text))],
       plugins: [busy(asked)],
-      trace: { record: ({ name }) => void traces.push(name) },
+      trace: { record: (record) => void traces.push(...customOf(record).map(({ name }) => name)) },
     });
     const session = await runtime.session("s");
     const { report, events } = await play(session);

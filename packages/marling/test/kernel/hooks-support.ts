@@ -15,7 +15,6 @@ import {
   type Session,
   type Store,
   type ToolResultPart,
-  type TraceRecord,
   type TurnEvent,
   type TurnOptions,
   type TurnReport,
@@ -26,6 +25,7 @@ import { onTestFinished } from "vitest";
 import { z } from "zod";
 import type { HookName } from "../../src/plugin/hooks.ts";
 import { ManualClock as TestClock } from "../../src/testing/manual-clock.ts";
+import { type CustomTrace, customTraces } from "./trace-support.ts";
 
 export { TestClock };
 
@@ -38,7 +38,7 @@ export interface Scene {
   readonly session: Session;
   readonly runtime: ReturnType<typeof createRuntime>;
   readonly model: ScriptedModel;
-  readonly traces: readonly TraceRecord[];
+  readonly traces: readonly CustomTrace[];
   /** What `echo` was called with, in order. */
   readonly ran: readonly string[];
 }
@@ -46,12 +46,12 @@ export interface Scene {
 /** Opens a session "s" whose model follows a script and whose host has the tool `echo`. */
 export async function scene({ script = [], ...options }: SceneOptions = {}): Promise<Scene> {
   const model = scriptedModel(script as readonly ScriptStep[]);
-  const traces: TraceRecord[] = [];
+  const traces: CustomTrace[] = [];
   const ran: string[] = [];
   const runtime = createRuntime({
     model,
     tools: [echoTool((text) => ran.push(text))],
-    trace: { record: (record) => void traces.push(record) },
+    trace: customTraces(traces),
     ...options,
   });
   onTestFinished(() => runtime.close());

@@ -281,7 +281,7 @@ test("[E14] the turn of a process that was killed is taken over at once, however
     tools: [quickTool("work", { replay: "unsafe" })],
   });
   // As long as it lives it is left alone.
-  expect(await runtime.recover()).toEqual({ resumed: [], skipped: [] });
+  expect(await runtime.recover()).toEqual({ resumed: [], resumedWork: [], skipped: [] });
   child.kill("SIGKILL");
   await ended;
   const { resumed } = await runtime.recover();

@@ -16,7 +16,6 @@ import {
   type RuntimeOptions,
   type Session,
   type TokenUsage,
-  type TraceRecord,
   type Turn,
   type TurnEvent,
   type TurnReport,
@@ -36,6 +35,7 @@ import { type QueuedTurn, TurnQueue } from "../../src/kernel/turn-queue.ts";
 import { Waits } from "../../src/kernel/waits.ts";
 import { sessionId } from "../../src/model/ids.ts";
 import { createPluginHost } from "../../src/plugin/plugin-host.ts";
+import { type CustomTrace, customTraces } from "./trace-support.ts";
 
 /** Opens a session "s" of a runtime that the test closes. */
 export async function open(options: RuntimeOptions): Promise<Session> {
@@ -117,7 +117,7 @@ export function quiet(): Promise<void> {
 export interface Resident {
   readonly session: ResidentSession;
   readonly parts: KernelParts;
-  readonly traces: readonly TraceRecord[];
+  readonly traces: readonly CustomTrace[];
   submit(input: string): Promise<QueuedTurn>;
   run(input: string): Promise<TurnReport>;
   /** The same session, opened again from its store. */
@@ -136,13 +136,13 @@ export async function resident(options: ResidentOptions = {}): Promise<Resident>
     instructions,
     model = scriptedModel(() => say("Done.")),
   } = options;
-  const traces: TraceRecord[] = [];
+  const traces: CustomTrace[] = [];
   const watch = new StoreWatch(store, systemClock);
-  const given: Omit<KernelParts, "sessions" | "work"> = {
+  const given: Omit<KernelParts, "sessions" | "work" | "triggers"> = {
     store,
     effects: inlineEffects(),
     clock: systemClock,
-    trace: { record: (record) => void traces.push(record) },
+    trace: customTraces(traces),
     models: bindModels({ model }),
     plugins: createPluginHost(plugins),
     waits: new Waits(store, watch),
@@ -155,6 +155,8 @@ export async function resident(options: ResidentOptions = {}): Promise<Resident>
     turnBudget: 50,
     toolConcurrency: 16,
     attachmentPolicy: undefined,
+    tenant: undefined,
+    toolTimeoutMs: undefined,
     probe: undefined,
   };
   const { parts } = new OpenSessions(given, () => undefined);

@@ -67,7 +67,7 @@ test("[SW2] a runtime that nobody has asked for the session leaves a turn that s
   await first.runtime.close();
   const clock = new ManualClock({ startsAt: Date.now() });
   const { runtime, model } = worker(path, { tools: [tool], answers: ASK, clock });
-  expect(await runtime.recover()).toEqual({ resumed: [], skipped: [] });
+  expect(await runtime.recover()).toEqual({ resumed: [], resumedWork: [], skipped: [] });
   expect(clock.pending).toBe(1);
   expect(model.requests).toEqual([]);
 });

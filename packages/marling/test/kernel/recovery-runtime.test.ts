@@ -62,6 +62,7 @@ test("[RC1] recover joins what has begun by itself, and says what was resumed", 
       { sessionId: "a", turnId: "a:turn:1" },
       { sessionId: "b", turnId: "b:turn:1" },
     ],
+    resumedWork: [],
     skipped: [],
   };
   expect(await Promise.all(recovering)).toEqual([report, report]);
@@ -72,7 +73,7 @@ test("[RC1] recover joins what has begun by itself, and says what was resumed", 
 
 test("recover with nothing to do reports nothing", async () => {
   const { runtime } = unattended({ store: sqliteStore({ path: database() }) });
-  expect(await runtime.recover()).toEqual({ resumed: [], skipped: [] });
+  expect(await runtime.recover()).toEqual({ resumed: [], resumedWork: [], skipped: [] });
 });
 
 test("[RC2] a session that cannot be opened is skipped and reported, the others go on, and its input stays", async () => {
@@ -97,6 +98,7 @@ test("[RC2] a session that cannot be opened is skipped and reported, the others 
   const { runtime } = unattended({ store: sqliteStore({ path }), script: [say("done at last")] });
   expect(await runtime.recover()).toEqual({
     resumed: [{ sessionId: "broken", turnId: "broken:turn:1" }],
+    resumedWork: [],
     skipped: [],
   });
 });
@@ -116,6 +118,7 @@ test("[E19] a runtime without the model of a session leaves its turn to one that
   const without = unattended({ store: sqliteStore({ path }), script: [say("by the wrong one")] });
   expect(await without.runtime.recover()).toEqual({
     resumed: [],
+    resumedWork: [],
     skipped: [{ sessionId: "s", code: "needs_binding", message: expect.stringContaining("model special") }],
   });
   await without.runtime.close();

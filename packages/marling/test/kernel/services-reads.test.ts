@@ -1,12 +1,13 @@
 // What sessions read and change of themselves and of those below them, and what they are told about any other.
 
-import { createRuntime, memoryStore, type Plugin, type TraceRecord } from "marling";
+import { createRuntime, memoryStore, type Plugin } from "marling";
 import { say } from "marling/testing";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type HostServices, unavailableHost } from "../../src/plugin/host-services.ts";
 import { BACKINGS, live, quickTool } from "./durable-support.ts";
 import { act, acting, answering, codeOf, hostTool } from "./services-support.ts";
 import { play, plugin } from "./tools-support.ts";
+import { type CustomTrace, customTraces } from "./trace-support.ts";
 
 const CALLS = {
   create: (host: HostServices, request: unknown) => host.createSession(request as object),
@@ -168,8 +169,8 @@ test("[K107] a session below one that is not open is reached all the same", asyn
 
 describe("traces", () => {
   test("[K125] a trace has the session, and the turn when there is one", async () => {
-    const records: TraceRecord[] = [];
-    const trace = { record: (record: TraceRecord) => void records.push(record) };
+    const records: CustomTrace[] = [];
+    const trace = customTraces(records);
     const emit = (host: HostServices, name: string): Promise<void> =>
       host.emitTrace({ name, payload: { is: name }, context: { round: 1 } });
     const { session } = await live({

@@ -4,6 +4,7 @@ import type { MonitorDeclaration, Session } from "marling";
 import { sqliteStore } from "marling/sqlite";
 import { callTool, say } from "marling/testing";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import type { SessionId } from "../../src/model/ids.ts";
 import { isRunning, puppet } from "../work/monitor-support.ts";
 import {
   BACKINGS,
@@ -317,6 +318,44 @@ describe("after a crash", () => {
       "assistant: done",
     ]);
     expect(await session.pending()).toEqual([]);
+  });
+
+  test("[MO20] a monitor that starts again is quiet until the wake that was accepted before has had its turn", async () => {
+    const path = database();
+    const [cut, at, said] = [gate(), gate(), puppet()];
+    const spec = { id: "m", command: said.command, persistent: true, restartOnRestore: true } as const;
+    const store = sqliteStore({ path });
+    const first = await mortal({ store, script: [say("hello"), gatedStep(cut, say("never said"))] });
+    await first.session.turn("hello").result;
+    await first.session.monitors.start(spec);
+    await said.say("one");
+    await cut.begun;
+    await eventually(async () => (await store.load("s" as SessionId))?.components.work).toMatchObject({
+      monitors: { monitors: [{ state: "running" }] },
+    });
+    await said.finish();
+    await first.die();
+    const { session, runtime } = await live({
+      store: sqliteStore({ path }),
+      script: [gatedStep(at, say("first seen")), say("next seen"), say("next seen")],
+    });
+    await at.begun;
+    expect(states(session.tasks.list())).toEqual(["monitor:m running"]);
+    await said.say("two", "three");
+    await eventually(async () => (await monitorOf(session, "m"))?.lastEvent).toBe("three");
+    expect((await session.pending()).map(({ input }) => input.text)).toEqual(["Monitor m: one"]);
+    at.open();
+    await runtime.recover();
+    await vi.waitUntil(async () => {
+      await said.say("four");
+      return transcript(session).length > 4;
+    }, WAIT);
+    expect(transcript(session).slice(2, 5)).toEqual([
+      "system: Monitor m: one",
+      "assistant: first seen",
+      "system: Monitor m: four",
+    ]);
+    await said.finish();
   });
 
   test("[WK3] two runtimes that have a session open run its monitors once", async () => {

@@ -27,6 +27,8 @@ export interface SentRequest {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: JsonObject;
+  /** The body as it came. */
+  readonly text: string;
 }
 
 export interface WireServer {
@@ -49,8 +51,9 @@ export async function wireServer(replies: readonly WireReply[]): Promise<WireSer
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
-      const body = JSON.parse(Buffer.concat(chunks).toString("utf8")) as JsonObject;
-      sent.push({ path: request.url ?? "", headers: request.headers, body });
+      const text = Buffer.concat(chunks).toString("utf8");
+      const body = JSON.parse(text) as JsonObject;
+      sent.push({ path: request.url ?? "", headers: request.headers, body, text });
       response.on("close", leave);
       const reply = waiting.shift() ?? noReply(sent.length);
       give(response, reply).catch(() => response.destroy());

@@ -40,6 +40,7 @@ const tasks = [
   "cancelUnreferencedAsyncHandles",
 ];
 const monitors = ["monitorSnapshot", "takeMonitorUpdates", "startMonitor", "stopMonitor"];
+const triggers = ["subscribeTrigger", "unsubscribeTrigger", "listTriggers"];
 const direct = ["directCompletion", "directLlmCompletion"];
 const graph = ["appendSessionNodes"];
 const trace = ["emitTrace"];
@@ -51,6 +52,7 @@ const all = [
   ...turns,
   ...tasks,
   ...monitors,
+  ...triggers,
   ...graph,
   ...direct,
   ...trace,

@@ -14,6 +14,9 @@ const said = (text: string): ModelResponse => ({
   finish: "stop",
 });
 
+/** What a hook throws at once, as a rejection. */
+const asked = async <T>(ask: () => T): Promise<Awaited<T>> => await ask();
+
 test("[K48] stream hooks are chained, and every transform is returned with its owner", async () => {
   const session = sessionOf([
     plugin("upper", {
@@ -117,7 +120,7 @@ test("[K150] an error discards the transforms before it", async () => {
     plugin("a", { output: { stream: () => ({ chunk: "x" }), response: () => ({ response: said("x") }) } }),
     plugin("b", { output: { stream: fail, response: fail } }),
   ]);
-  expect((await rejection(session.transformAssistantStream("s", "hi"))).details).toEqual({
+  expect((await rejection(asked(() => session.transformAssistantStream("s", "hi")))).details).toEqual({
     pluginId: "b",
     hook: "output.stream",
   });
@@ -179,7 +182,7 @@ test.each([
   ["events that are none", { chunk: "x", events: [{ kind: "boom" }] }],
 ])("[P6] a stream hook that returns %s is named", async (_name, answer) => {
   const session = sessionOf([plugin("a", { output: { stream: () => answer as never } })]);
-  const error = await rejection(session.transformAssistantStream("s", "x"));
+  const error = await rejection(asked(() => session.transformAssistantStream("s", "x")));
   expect([error.code, error.details]).toEqual([
     "hook_returned_nonsense",
     { pluginId: "a", hook: "output.stream" },

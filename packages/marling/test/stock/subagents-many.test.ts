@@ -1,5 +1,7 @@
 // Many children at once on one database.
 
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { sqliteStore } from "marling/sqlite";
 import { callTool, say } from "marling/testing";
 import { expect, test } from "vitest";
@@ -45,4 +47,36 @@ test("[CT3] 200 child sessions at once on SQLite finish, and what they used adds
     isMore = cursor !== undefined;
   }
   expect(ids.size).toBe(CHILDREN);
+}, 60_000);
+
+/** The heap after everything that can go has gone. */
+function heapUsed(): number {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  for (let round = 0; round < 5; round += 1) collect();
+  return process.memoryUsage().heapUsed;
+}
+
+test("[OS3] 200 children that have ended take no memory: it is within a fifth of what it was before", async () => {
+  const spread = hostTool("spread", async (host) => {
+    await Promise.all(
+      Array.from({ length: CHILDREN }, async () => {
+        const { sessionId } = await host.createSession({});
+        await host.startTurn(sessionId, "Task", { key: sessionId });
+      }),
+    );
+    return "spread";
+  });
+  const { session, runtime } = await live({
+    store: sqliteStore({ path: database() }),
+    tools: [spread],
+    script: ({ messages }) =>
+      JSON.stringify(messages.at(-1)).includes("Go") ? callTool("spread") : say("x".repeat(10_000)),
+  });
+  await session.turn("warm up").result;
+  const before = heapUsed();
+  await session.turn("Go").result;
+  const after = heapUsed();
+  expect((await runtime.sessions.list({ prefix: "s:", limit: 1000 })).items).toHaveLength(CHILDREN);
+  expect(after / before).toBeLessThan(1.2);
 }, 60_000);

@@ -7,6 +7,7 @@ import { describe, test } from "vitest";
 import type { Store } from "../../src/store/contract.ts";
 import { memoryStore } from "../../src/store/memory.ts";
 import { sqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import { tenantStore, withoutTenants } from "../../src/store/tenant-store.ts";
 import { type StoreHarness, storeConformance } from "../../src/testing/conformance/store.ts";
 import { lossyStore, slowStore } from "./lossy-store.ts";
 
@@ -54,6 +55,27 @@ storeConformance(
   },
   { describe, test },
 );
+
+const NOT_OF_TENANTS = "only that of the whole store does it";
+const PARTS: readonly (readonly [name: string, of: (store: Store) => Store, skip: Record<string, string>])[] =
+  [
+    ["what a tenant has of a store", (store) => tenantStore(store, "acme"), { ST40: NOT_OF_TENANTS }],
+    ["what no tenant has of a store", withoutTenants, {}],
+  ];
+
+for (const [name, of, skip] of PARTS) {
+  storeConformance(
+    name,
+    {
+      open: async () => {
+        const data = memoryStore();
+        return { store: of(data), second: async () => of(data), close: () => data.close() };
+      },
+      skip: { reopen: NOTHING_LASTS, ...skip },
+    },
+    { describe, test },
+  );
+}
 
 async function openFile(durability: "process" | "power"): Promise<StoreHarness> {
   const folder = mkdtempSync(join(tmpdir(), "marling-store-"));

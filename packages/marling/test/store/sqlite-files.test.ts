@@ -157,12 +157,20 @@ describe("places", () => {
   test("[SL10] an empty file becomes a store and keeps its mode", async () => {
     const path = join(temporaryFolder(), "empty.db");
     writeFileSync(path, "");
-    chmodSync(path, 0o600);
+    chmodSync(path, 0o640);
     const store = sqliteStore({ path });
     await store.commit(commitOf(A, 0));
     await store.close();
-    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(statSync(path).mode & 0o777).toBe(0o640);
     expect(filesBeside(path)).toEqual(["empty.db", "empty.db-owner"]);
+  });
+
+  test("[SL10] a new file is its owner's alone, and so is its log", async () => {
+    const path = join(temporaryFolder(), "own.db");
+    const store = sqliteStore({ path });
+    await store.commit(commitOf(A, 0));
+    for (const file of [path, `${path}-wal`]) expect(statSync(file).mode & 0o777).toBe(0o600);
+    await store.close();
   });
 
   test("[SL10] what a creation left behind that was cut short does not matter", async () => {

@@ -11,6 +11,16 @@ const TURN = "s:turn:1" as TurnId;
 const INPUT = "s:input:1" as InputId;
 const REQUEST = { owner: "one", incarnation: "1", now: 1000, expiresAt: 2000 };
 const WAIT: NewWait = { sessionId: S, turnId: TURN, name: "w", kind: "completion", keyHash: "hash" };
+const SUBSCRIPTION = {
+  subscriptionId: "s1",
+  sessionId: S,
+  source: "mail",
+  definition: null,
+  createdAt: 1,
+  due: 5,
+} as const;
+const OCCURRENCE = { occurrenceId: "o1", source: "mail", payload: 1, at: 1, acceptedAt: 1 } as const;
+const TICK = { subscriptionId: "s1", due: 5, next: 9 } as const;
 
 /** The first call of a method fails so; all others succeed. */
 function failing(store: Store, method: string, fault: StoreFault): Store {
@@ -29,6 +39,7 @@ const CALLS: Readonly<Record<string, (store: Store) => Promise<unknown>>> = {
   pending: (store) => store.pending(S),
   unsettled: (store) => store.unsettled(),
   workable: (store) => store.workable(0),
+  resumable: (store) => store.resumable(0),
   claim: (store) => store.claim(S, REQUEST),
   renew: (store) => store.renew([], REQUEST),
   release: (store) => store.release({ sessionId: S, generation: 1 }),
@@ -59,6 +70,17 @@ const CALLS: Readonly<Record<string, (store: Store) => Promise<unknown>>> = {
   "waits.read": (store) => store.waits.read(S, TURN),
   "waits.resolve": (store) => store.waits.resolve("hash", "completion", { ok: 1 }),
   "waits.end": (store) => store.waits.end(WAIT),
+  "triggers.subscribe": async (store) => store.triggers?.subscribe(SUBSCRIPTION),
+  "triggers.get": async (store) => store.triggers?.get("s1"),
+  "triggers.list": async (store) => store.triggers?.list({}),
+  "triggers.enable": async (store) => store.triggers?.enable("s1", { isEnabled: true }),
+  "triggers.unsubscribe": async (store) => store.triggers?.unsubscribe("s1"),
+  "triggers.accept": async (store) => store.triggers?.accept(OCCURRENCE),
+  "triggers.advance": async (store) => store.triggers?.advance(TICK),
+  "triggers.pending": async (store) => store.triggers?.pending({ after: 0, limit: 1 }),
+  "triggers.settle": async (store) => store.triggers?.settle({ occurrenceId: "o1", subscriptionId: "s1" }),
+  "triggers.due": async (store) => store.triggers?.due(0, 1),
+  "triggers.nextDue": async (store) => store.triggers?.nextDue(),
 };
 
 describe("faults", () => {
@@ -249,6 +271,18 @@ describe("a call that is made again because its answer was lost", () => {
       { status: "already_resolved", name: "w" },
       [{ status: "already_cancelled" }],
     ]);
+  });
+
+  test("[ST42] [ST43] [ST45] subscriptions, occurrences and ticks say that they were made before", async () => {
+    const data = memoryStore();
+    const answers = [
+      await askTwice(data, "triggers.subscribe", async (store) => store.triggers?.subscribe(SUBSCRIPTION)),
+      await askTwice(data, "triggers.accept", async (store) => store.triggers?.accept(OCCURRENCE)),
+      await askTwice(data, "triggers.advance", async (store) => store.triggers?.advance(TICK)),
+      await askTwice(data, "triggers.unsubscribe", async (store) => store.triggers?.unsubscribe("s1")),
+    ];
+    expect(answers).toMatchObject([{ isNew: false }, { status: "duplicate", deliveries: 0 }, false, false]);
+    expect(await data.triggers?.pending({ after: 0, limit: 9 })).toHaveLength(1);
   });
 
   test("[ST36] a parking finds that its lease is gone, and the turn asleep", async () => {

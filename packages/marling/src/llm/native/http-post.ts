@@ -6,16 +6,7 @@
 //        behind its end. Nothing is sent or waited for after an abort.
 
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage, RequestOptions } from "node:http";
-import { Agent as HttpAgent, request as httpRequest } from "node:http";
-import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
-
-/** Time limits of a call. */
-export interface CallTimeouts {
-  /** How long a connection may take to be made; 30 seconds unless it is given. */
-  readonly connectMs?: number;
-  /** How long a server may say nothing, before its answer and within it; 5 minutes unless it is given. */
-  readonly idleMs?: number;
-}
+import type { CallTimeouts } from "./native-model-options.ts";
 
 /** Where requests go, and the connections to it. */
 export interface PostTarget {
@@ -60,25 +51,29 @@ const LONGEST_REFUSAL = 64 * 1024;
 const KEPT_MS = 55_000;
 const MOST_KEPT = 256;
 
+/**
+ * Where the requests to an address go. The builtin is taken here and not imported above: an import of `node:http` evaluates
+ * all that it exports, a second client among it, and that takes as long as loading half of marling.
+ */
 export function openTarget(
   url: URL,
   { connectMs = 30_000, idleMs = 300_000 }: CallTimeouts = {},
 ): PostTarget {
-  const isPlain = url.protocol === "http:";
+  const { Agent, request } = process.getBuiltinModule(url.protocol === "http:" ? "node:http" : "node:https");
   const settings = { keepAlive: true, maxFreeSockets: MOST_KEPT, timeout: KEPT_MS };
   const options = {
     method: "POST",
     hostname: url.hostname.replace(/^\[(.*)\]$/, "$1"),
     port: url.port,
     path: `${url.pathname}${url.search}`,
-    agent: isPlain ? new HttpAgent(settings) : new HttpsAgent(settings),
+    agent: new Agent(settings),
     timeout: idleMs,
   };
   return {
     host: url.hostname,
     timeouts: { connectMs, idleMs },
     options,
-    send: isPlain ? httpRequest : httpsRequest,
+    send: request,
   };
 }
 

@@ -2,29 +2,9 @@
 //   LN11  a key of the environment goes to the provider's own address only, and only when no key is given.
 
 import { MarlingError } from "../../base/errors.ts";
-import { type CallTimeouts, openTarget, type PostTarget } from "./http-post.ts";
+import { openTarget, type PostTarget } from "./http-post.ts";
 import { lowerCased } from "./native-model.ts";
-
-/** What both native models are made with. */
-export interface NativeModelOptions {
-  /** The model's name at the provider. */
-  readonly model: string;
-  /**
-   * The key. When it is left out and `baseUrl` is the provider's own, the provider's variable of the environment is
-   * read; without a key there, making the model fails. Other addresses are sent a key only if it is given here.
-   */
-  readonly apiKey?: string;
-  /** Where the provider's interface begins, such as `http://127.0.0.1:11434/v1`. */
-  readonly baseUrl?: string;
-  /** Sent with every request, never stored. */
-  readonly headers?: Readonly<Record<string, string>>;
-  /** The port's id, under which data for replay is kept; by default the provider and the model. */
-  readonly id?: string;
-  readonly contextWindow?: number;
-  /** The most that an answer may have, unless a request says otherwise. */
-  readonly maxOutputTokens?: number;
-  readonly timeouts?: CallTimeouts;
-}
+import type { NativeModelOptions } from "./native-model-options.ts";
 
 /** What is the provider's, beside what is given. */
 export interface ProviderDefaults {

@@ -1,5 +1,6 @@
 // What a server offers, as it is kept: every tool with the digest of its contract.
 //   MC3  a digest covers all that a server says of a tool: name, title, description, schemas and hints.
+//   MC5  a description is a server's words: characters that nobody who approves it would see are left out of it.
 //   MC4  what cannot be offered (names, size, shape) is left out and reported; the rest of the list is not touched by it.
 
 import { createHash } from "node:crypto";
@@ -38,6 +39,10 @@ const MOST_TOOLS = 512;
 const LONGEST_DESCRIPTION = 8_192;
 const LARGEST_SCHEMA = 64 * 1024;
 const DEEPEST_SCHEMA = 48;
+/** Controls but for line ends and tabs, changes of direction, zero widths, and the tag characters that spell hidden text. */
+const UNSEEN =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/gu;
 
 export function readToolList(
   server: string,
@@ -82,7 +87,7 @@ function readTool(server: string, tool: Tool): KnownTool | string {
   return Object.freeze({
     name: naming.name,
     tool: name,
-    description: description.slice(0, LONGEST_DESCRIPTION),
+    description: description.replaceAll(UNSEEN, "").slice(0, LONGEST_DESCRIPTION),
     inputSchema: shown,
     ...(outputSchema === undefined ? {} : { outputSchema: outputSchema as JsonObject }),
     ...(Object.keys(hints).length === 0 ? {} : { hints }),

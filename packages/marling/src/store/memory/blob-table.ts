@@ -9,11 +9,15 @@ interface Blob {
 
 const ADDRESS = /sha256:[0-9a-f]{64}/g;
 
+export function blobAddress(bytes: Uint8Array): string {
+  return `sha256:${sha256(bytes)}`;
+}
+
 export class BlobTable {
   readonly #blobs = new Map<string, Blob>();
 
   put(bytes: Uint8Array, putAt: number): string {
-    const ref = `sha256:${sha256(bytes)}`;
+    const ref = blobAddress(bytes);
     this.#blobs.set(ref, { bytes: Uint8Array.from(bytes), putAt });
     return ref;
   }

@@ -28,6 +28,7 @@ export class History {
   readonly #done = new Map<string, { readonly commit: SessionCommit; readonly result: CommitResult }>();
   readonly #boundaries: Boundary[];
   #unannounced: readonly Announcement[] = [];
+  #hasWork = false;
 
   constructor(boundaries: readonly Boundary[] = []) {
     this.#boundaries = [...boundaries];
@@ -40,6 +41,10 @@ export class History {
 
   get revision(): number {
     return this.current?.revision ?? 0;
+  }
+
+  get hasWork(): boolean {
+    return this.#hasWork;
   }
 
   get unannounced(): readonly Announcement[] {
@@ -70,6 +75,7 @@ export class History {
     const components = { ...current?.components, ...commit.components };
     this.#boundaries.push({ revision, length: nodes.length, head: commit.head, components, nodes });
     if (commit.once === true) this.#done.set(commit.operation, { commit, result });
+    this.#hasWork = commit.hasWork ?? this.#hasWork;
     this.announced(commit.announced ?? []);
     if (commit.announces !== undefined)
       this.#unannounced = [...this.#unannounced, { revision, turnId: commit.announces }];

@@ -32,6 +32,7 @@ import { announceCommit, announcedCommit } from "./outbox-rows.ts";
 import { textOf } from "./repeated-text.ts";
 import { ensureSession, reviseSession, type SessionRow, sessionByNumber } from "./session-rows.ts";
 import { endWaitsOf } from "./wait-rows.ts";
+import { setWork } from "./work-rows.ts";
 
 export interface CommitParts {
   readonly images: HeadImages;
@@ -92,6 +93,7 @@ export function commitSession(db: Connection, prepared: PreparedCommit, parts: C
   nameOnce(db, session, { once: prepared.once, revision: point.revision, settled });
   reviseSession(db, session, commit.head.parentSessionId);
   updateOutbox(db, session, { commit, revision: point.revision });
+  if (commit.hasWork !== undefined) setWork(db, session, commit.hasWork);
   if (commit.releases === true && commit.lease !== undefined) releaseLease(db, session, commit.lease);
   parts.images.set(session.no, image);
   return { revision: point.revision, enqueued };

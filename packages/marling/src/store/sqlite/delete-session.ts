@@ -1,21 +1,25 @@
-// Deleting a session takes its inputs, its journal, its waits with their keys, its lease, what was to be announced, and
-// those of its commits that no fork reads. Its id stays.
+// Deleting a session takes its inputs, its journal, its waits with their keys, its subscriptions with what was to be
+// delivered, its lease, what was to be announced or gone on with, and those of its commits that no fork reads. Its id stays.
 
 import type { SessionId } from "../../model/ids.ts";
 import { deleteCommits } from "./commit-rows.ts";
 import type { CommitParts } from "./commit-session.ts";
 import type { Connection } from "./connection.ts";
+import { deleteTriggers } from "./delivery-rows.ts";
 import { deleteInputs } from "./inbox-rows.ts";
 import { deleteOutbox } from "./outbox-rows.ts";
 import { findSession, insertSession, lastSharedRevision, sessionByNumber, setBase } from "./session-rows.ts";
 import { deleteWaits } from "./wait-rows.ts";
+import { setWork } from "./work-rows.ts";
 
 export function deleteSession(db: Connection, id: SessionId, { images, journal }: CommitParts): void {
   const session = findSession(db, id) ?? insertSession(db, id, "deleted");
   db.run("UPDATE sessions SET status = 'deleted', parent = NULL WHERE no = ?", session.no);
   deleteInputs(db, session.no);
   deleteWaits(db, session.no);
+  deleteTriggers(db, session.no);
   deleteOutbox(db, session.no);
+  setWork(db, session, false);
   db.run("DELETE FROM leases WHERE session = ?", session.no);
   journal.deleteAll(session.no);
   images.delete(session.no);

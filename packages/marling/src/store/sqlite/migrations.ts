@@ -20,8 +20,12 @@
 //               only says that its sequence was used
 //   waits       values that arrive from outside, by session, turn and name; over_at says since when nobody waits
 //   wait_keys   the hashes of keys, and the waits that they resolve
+//   works       sessions in which something beside turns is left to be gone on with
 //   outbox      commits that were to be announced and have not been
 //   blob_puts   when blobs were put lately: what nothing names yet may be about to be named
+//   subscriptions  who wants to hear of what, and when the next tick is due
+//   occurrences    what occurred, by id; with a payload as long as there are deliveries of it
+//   deliveries     occurrences for subscriptions that have not become inputs yet
 
 export interface Migration {
   readonly version: number;
@@ -102,8 +106,41 @@ export const MIGRATIONS: readonly Migration[] = [
       ) STRICT;
       CREATE TABLE wait_keys (hash BLOB PRIMARY KEY, wait INTEGER NOT NULL) STRICT, WITHOUT ROWID;
       CREATE INDEX keys_of_waits ON wait_keys (wait);
+      CREATE TABLE works (session INTEGER PRIMARY KEY) STRICT;
       CREATE TABLE outbox (at INTEGER PRIMARY KEY, turn TEXT NOT NULL) STRICT;
       CREATE TABLE blob_puts (digest BLOB PRIMARY KEY, put_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+      CREATE TABLE subscriptions (
+        id TEXT PRIMARY KEY,
+        session INTEGER NOT NULL,
+        source TEXT NOT NULL,
+        topic TEXT,
+        definition TEXT NOT NULL,
+        enabled INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,
+        due INTEGER,
+        carried TEXT
+      ) STRICT, WITHOUT ROWID;
+      CREATE INDEX subscriptions_of_sources ON subscriptions (source, topic);
+      CREATE INDEX subscriptions_of_sessions ON subscriptions (session);
+      CREATE INDEX due_subscriptions ON subscriptions (due) WHERE due IS NOT NULL;
+      CREATE TABLE occurrences (
+        id TEXT PRIMARY KEY,
+        source TEXT NOT NULL,
+        topic TEXT,
+        digest BLOB NOT NULL,
+        payload TEXT,
+        at INTEGER NOT NULL,
+        accepted_at INTEGER NOT NULL
+      ) STRICT, WITHOUT ROWID;
+      CREATE TABLE deliveries (
+        no INTEGER PRIMARY KEY,
+        occurrence TEXT NOT NULL,
+        subscription TEXT NOT NULL,
+        session INTEGER NOT NULL,
+        definition TEXT NOT NULL,
+        UNIQUE (occurrence, subscription)
+      ) STRICT;
+      CREATE INDEX deliveries_of_sessions ON deliveries (session);
     `,
   },
 ];

@@ -38,6 +38,8 @@ export const IN_MEMORY = ":memory:";
  * The log is written back into the file when it has this size: some dozens of turns, so that no few of them pay for many,
  * and few enough times that the pages which every turn writes cost little more.
  */
+/** Conversations are nobody else's business. */
+const OWN_ONLY = 0o600;
 const LOG_BYTES = 256 * 1024;
 /** How long SQLite itself waits for a lock; longer waiting must not block the process. */
 const BUSY_TIMEOUT_MS = 5;
@@ -175,7 +177,7 @@ function createFile(driver: SqliteDriver, path: string, options: OpenOptions): v
     db.close();
   }
   const existing = statSync(path, { throwIfNoEntry: false });
-  if (existing !== undefined) chmodSync(draft, existing.mode);
+  chmodSync(draft, existing?.mode ?? OWN_ONLY);
   renameSync(draft, path);
   syncFolder(dirname(path));
 }

@@ -8,6 +8,7 @@
 import { MarlingError } from "../../base/errors.ts";
 import type { SessionId, TurnId } from "../../model/ids.ts";
 import type { JournalRecord, JournalStore } from "../../model/journal.ts";
+import type { DeliveryName, TriggerStore } from "../../model/trigger-store.ts";
 import type {
   Admission,
   BlobStore,
@@ -40,6 +41,7 @@ import { blobDigest, blobRef, insertBlob, readBlob } from "./blob-rows.ts";
 import { lastCommit, readNodes } from "./commit-rows.ts";
 import { commitSession, prepareCommit } from "./commit-session.ts";
 import { deleteSession } from "./delete-session.ts";
+import { settleDelivery } from "./delivery-rows.ts";
 import { loadDriver, type SqliteDriver } from "./driver.ts";
 import { forkSession } from "./fork-session.ts";
 import {
@@ -47,21 +49,22 @@ import {
   cancelTurn,
   deliverInputs,
   findDuplicate,
-  isAsleep,
   parkTurn,
   pendingInputs,
   sessionsWithInputs,
   withdrawInputs,
 } from "./inbox-rows.ts";
-import { checkLease, claimLease, hasHolder, isLeaseOpen, releaseLease, renewLease } from "./lease-rows.ts";
+import { checkLease, claimLease, hasHolder, releaseLease, renewLease } from "./lease-rows.ts";
 import { listSessions } from "./list-sessions.ts";
 import { loadSession } from "./load-session.ts";
 import { IN_MEMORY, openDatabase } from "./open-database.ts";
 import { closedStore, OpenStore, type StoreParts } from "./open-store.ts";
 import { announcedCommit } from "./outbox-rows.ts";
 import { ensureSession, findSession, knownSession, type SessionRow } from "./session-rows.ts";
+import { sqliteTriggers } from "./sqlite-triggers.ts";
 import { vacuumRows } from "./vacuum-rows.ts";
 import { createWait, endWait, readWaits, resolveWait } from "./wait-rows.ts";
+import { resumableSessions, workableSessions } from "./work-rows.ts";
 
 export interface SqliteStoreOptions {
   /** The database file, made when it is not there, in a folder that is; `:memory:` for one that lives with the process. */
@@ -98,6 +101,7 @@ class SqliteStore implements Store {
   readonly blobs: BlobStore;
   readonly journal: JournalStore;
   readonly waits: WaitStore;
+  readonly triggers: TriggerStore;
   readonly #options: Required<SqliteStoreOptions>;
   readonly #internals: SqliteInternals;
   #opening: Promise<OpenStore> | undefined;
@@ -108,6 +112,7 @@ class SqliteStore implements Store {
     this.#internals = internals;
     this.isDurable = options.path !== IN_MEMORY;
     this.blobs = Object.freeze<BlobStore>({
+      ref: (bytes) => blobRef(blobDigest(bytes)),
       put: (bytes) => this.#putBlob(bytes),
       get: (ref) => this.#read(({ db }) => readBlob(db, ref)),
     });
@@ -121,6 +126,10 @@ class SqliteStore implements Store {
       resolve: (keyHash, kind, resolution) =>
         this.#write(({ db }) => resolveWait(db, keyHash, kind, resolution)),
       end: (wait) => this.#endWait(wait),
+    });
+    this.triggers = sqliteTriggers({
+      read: (read) => this.#read(read),
+      write: (write) => this.#write(write),
     });
   }
 
@@ -147,9 +156,10 @@ class SqliteStore implements Store {
     return this.#write((parts) => commitSession(parts.db, prepared, parts));
   }
 
-  admit(input: NewInput, lease?: LeaseRequest): Promise<Admission> {
+  admit(input: NewInput, lease?: LeaseRequest, delivery?: DeliveryName): Promise<Admission> {
     return this.#write((parts) => {
       const admission = admitInput(parts.db, input);
+      if (delivery !== undefined) settleDelivery(parts.db, delivery);
       if (lease === undefined || admission.row.report !== undefined) return admission;
       return { ...admission, claim: claimSession(parts, input.sessionId, lease) };
     });
@@ -174,11 +184,11 @@ class SqliteStore implements Store {
   }
 
   workable(now: number): Promise<readonly SessionId[]> {
-    return this.#read((parts) =>
-      sessionsWithInputs(parts.db)
-        .filter((sessionId) => isWorkable(parts, sessionId, now))
-        .sort(),
-    );
+    return this.#read(({ db, leases }) => workableSessions(db, { now, isDead: leases.isDead }));
+  }
+
+  resumable(now: number): Promise<readonly SessionId[]> {
+    return this.#read(({ db, leases }) => resumableSessions(db, { now, isDead: leases.isDead }));
   }
 
   claim(sessionId: SessionId, request: LeaseRequest): Promise<Claim> {
@@ -362,12 +372,6 @@ function leasedSession({ db }: StoreParts, sessionId: SessionId, generation: num
   const session = ensureSession(db, sessionId);
   if (generation !== undefined) checkLease(db, session, generation);
   return session;
-}
-
-function isWorkable({ db, leases }: StoreParts, sessionId: SessionId, now: number): boolean {
-  const session = findSession(db, sessionId);
-  if (session === undefined || isAsleep(db, session, now)) return false;
-  return isLeaseOpen(db, session, { now, isDead: leases.isDead });
 }
 
 function decodeOptions(options: SqliteStoreOptions): Required<SqliteStoreOptions> {

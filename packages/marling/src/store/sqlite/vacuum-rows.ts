@@ -1,6 +1,6 @@
 // Removes what nothing names any more.
 //   VR1  what may be about to be named, or asked for, stays for a while.
-//   VR2  a blob is named by its address anywhere in a text of a session, an input, a journal, a wait or a component.
+//   VR2  a blob is named by its address anywhere in a text of a session, an input, a journal, a wait, a trigger or a component.
 //        Texts are searched as they were before they were shortened; references of texts to strings of others hide
 //        nothing, because each string is written out once.
 //   VR3  one row is looked at at a time, and a bounded number of blobs: memory does not depend on the size of the store.
@@ -9,12 +9,14 @@ import type { VacuumReport, VacuumRequest } from "../contract.ts";
 import { blobsBehind, blobsNamedIn, deleteBlob, expirePuts } from "./blob-rows.ts";
 import { deleteUnheld } from "./component-rows.ts";
 import type { Connection } from "./connection.ts";
+import { deliveryTexts, expireOccurrences } from "./delivery-rows.ts";
 import type { SqlRow } from "./driver.ts";
 import { isOfTurn } from "./input-codec.ts";
 import { readTurns } from "./input-rows.ts";
 import { type SessionRow, sessionByNumber } from "./session-rows.ts";
 import { restoreText } from "./session-text.ts";
 import { damaged } from "./sqlite-fault.ts";
+import { subscriptionTexts } from "./trigger-rows.ts";
 import { expireWaits } from "./wait-rows.ts";
 import { expireWithdrawn } from "./withdrawn-rows.ts";
 
@@ -40,9 +42,10 @@ export function vacuumRows(db: Connection, { now, keepMs }: VacuumRequest): Omit
   const journal = vacuumJournal(db);
   const inputs = expireWithdrawn(db, until);
   const waits = expireWaits(db, until);
+  const occurrences = expireOccurrences(db, until);
   const components = deleteUnheld(db);
   const blobs = vacuumBlobs(db, until);
-  return { journal, inputs, waits, components, blobs };
+  return { journal, inputs, waits, occurrences, components, blobs };
 }
 
 /** Removes the records of turns that have no pending input. */
@@ -100,6 +103,8 @@ function* textsOf(db: Connection): Iterable<string> {
     }
   }
   yield* waitTexts(db);
+  yield* subscriptionTexts(db);
+  yield* deliveryTexts(db);
   yield* componentTexts(db);
 }
 

@@ -31,7 +31,7 @@ export interface StoreCase {
   readonly rule: string;
   readonly title: string;
   /** What a store must have for the case to be about it. */
-  readonly needs?: "journal" | "reopen" | "second";
+  readonly needs?: "journal" | "triggers" | "reopen" | "second";
   run(bench: StoreBench): Promise<void>;
 }
 
@@ -206,7 +206,8 @@ export async function observe(store: Store, ...ids: readonly SessionId[]): Promi
   );
   const workable = await Promise.all(TIMES.map((now) => store.workable(now)));
   const unsettled = [...(await store.unsettled())].sort();
-  const seen = { sessions, list: await store.list({}), unsettled, workable };
+  const resumable = await Promise.all(TIMES.map((now) => store.resumable(now)));
+  const seen = { sessions, list: await store.list({}), unsettled, workable, resumable };
   return JSON.parse(JSON.stringify(seen));
 }
 

@@ -18,10 +18,13 @@ import { queueCases } from "./store-queues.ts";
 import { refusalCases } from "./store-refusals.ts";
 import { reopenCases } from "./store-reopen.ts";
 import { sessionCases } from "./store-sessions.ts";
+import { tickAndAgeCases } from "./store-ticks.ts";
+import { triggerCases } from "./store-triggers.ts";
 import { vacuumCases } from "./store-vacuum.ts";
 import { valueCases } from "./store-values.ts";
 import { waitCases } from "./store-waits.ts";
 import { withdrawCases } from "./store-withdraw.ts";
+import { workCases } from "./store-work.ts";
 
 /** One store for one case. */
 export interface StoreHarness {
@@ -35,7 +38,7 @@ export interface StoreHarness {
 
 export interface StoreConformance {
   open(): Promise<StoreHarness>;
-  /** Reasons why cases are not run, by rule or by what they need (`journal`, `reopen`, `second`). They show in the report. */
+  /** Reasons why cases are not run, by rule or by what they need (`journal`, `triggers`, `reopen`, `second`). They show in the report. */
   readonly skip?: Readonly<Record<string, string>>;
 }
 
@@ -64,7 +67,10 @@ const CASES: readonly StoreCase[] = [
   ...withdrawCases,
   ...waitCases,
   ...parkingCases,
+  ...workCases,
   ...announcementCases,
+  ...triggerCases,
+  ...tickAndAgeCases,
   ...vacuumCases,
   ...reopenCases,
 ];
@@ -89,6 +95,8 @@ async function runCase({ needs, run }: StoreCase, open: StoreConformance["open"]
   try {
     if (needs === "journal")
       assert.ok(store.journal, "a store without a journal skips `journal` with a reason");
+    if (needs === "triggers")
+      assert.ok(store.triggers, "a store without triggers skips `triggers` with a reason");
     if (needs === "reopen")
       assert.ok(harness.reopen, "a store that ends with its process skips `reopen` with a reason");
     if (needs === "second")

@@ -5,6 +5,7 @@
 
 import type { JournalRecord, JournalStore } from "../../model/journal.ts";
 import type { Json } from "../../model/json.ts";
+import type { TriggerStore } from "../../model/trigger-store.ts";
 import type {
   BlobStore,
   CommitResult,
@@ -23,7 +24,7 @@ type MethodOf<T> = {
 type PartOf<T> = Exclude<keyof T, MethodOf<T>>;
 
 /** A method that writes may say what it wrote that others count on, from its arguments and its result. */
-type Access = "reads" | "writes" | ((args: readonly never[], result: never) => Acknowledged);
+type Access = "pure" | "reads" | "writes" | ((args: readonly never[], result: never) => Acknowledged);
 type Table<T> = { readonly [K in MethodOf<T>]: Access };
 
 const STORE: Table<Store> = {
@@ -35,6 +36,7 @@ const STORE: Table<Store> = {
   pending: "reads",
   unsettled: "reads",
   workable: "reads",
+  resumable: "reads",
   claim: "writes",
   renew: "writes",
   release: "writes",
@@ -51,18 +53,32 @@ const STORE: Table<Store> = {
   fork: "writes",
   close: "writes",
 };
-const BLOBS: Table<BlobStore> = { put: "writes", get: "reads" };
+const BLOBS: Table<BlobStore> = { ref: "pure", put: "writes", get: "reads" };
 const JOURNAL: Table<JournalStore> = {
   append: ([records]: readonly (readonly JournalRecord[])[]) => recorded(records ?? []),
   read: "reads",
 };
 const WAITS: Table<WaitStore> = { create: "writes", read: "reads", resolve: "writes", end: "writes" };
+const TRIGGERS: Table<TriggerStore> = {
+  subscribe: "writes",
+  get: "reads",
+  list: "reads",
+  enable: "writes",
+  unsubscribe: "writes",
+  accept: "writes",
+  advance: "writes",
+  pending: "reads",
+  settle: "writes",
+  due: "reads",
+  nextDue: "reads",
+};
 
 const PARTS: { readonly [K in PartOf<Store>]-?: Readonly<Record<string, Access>> | "value" } = {
   isDurable: "value",
   blobs: BLOBS,
   journal: JOURNAL,
   waits: WAITS,
+  triggers: TRIGGERS,
 };
 
 export interface StoreWatch {
@@ -101,6 +117,7 @@ function watchedPart(
   const { boundaries, path } = watch;
   if (path !== "store") refuseOthers(target, Object.keys(table), path);
   const watched = Object.entries(table).map(([name, access]) => {
+    if (access === "pure") return [name, (target as Readonly<Record<string, unknown>>)[name]];
     const call = watchedCall(target, name, { ...watch, access });
     const isRead = access === "reads";
     return [

@@ -2,7 +2,8 @@
 
 import type { ModelPort } from "../../contract.ts";
 import { nativeModel } from "../native-model.ts";
-import { connect, type NativeModelOptions, type ProviderDefaults } from "../native-options.ts";
+import type { NativeModelOptions } from "../native-model-options.ts";
+import { connect, type ProviderDefaults } from "../native-options.ts";
 import { SPECIFICATION } from "../wire-file.ts";
 import { claudeModel } from "./claude-models.ts";
 import { messagesEvents } from "./messages-events.ts";

@@ -4,7 +4,24 @@
 //        stays done.
 //   SA3  a child that was given a name can be given more tasks; it knows what it did before.
 
-import { definePlugin, defineTool, type Json, type JsonObject, type Plugin, toolFailure } from "../index.ts";
+import {
+  definePlugin,
+  defineTool,
+  type Json,
+  type JsonObject,
+  type Plugin,
+  toolFailure,
+} from "../../index.ts";
+import {
+  aCount,
+  aPositiveCount,
+  aText,
+  aToolName,
+  checkOptions,
+  type OptionCheck,
+  recordOf,
+  texts,
+} from "../check-options.ts";
 
 /** What children of one kind may do. */
 export interface Capability {
@@ -17,6 +34,8 @@ export interface Capability {
   readonly hiddenTools?: readonly string[];
   /** Model calls per task. */
   readonly maxTurns?: number;
+  /** Files and folders that it may reach, relative to the root of the file tools; by default those of the parent. */
+  readonly paths?: readonly string[];
   /** Tokens that a child, with its own children, may use. */
   readonly tokens?: number;
 }
@@ -33,6 +52,40 @@ const WORKER: Readonly<Record<string, Capability>> = {
   worker: { description: "Works on one task with the tools of this session and reports what it found." },
 };
 
+const CAPABILITY: { readonly [K in keyof Required<Capability>]: OptionCheck } = {
+  description: aText,
+  instructions: aText,
+  model: aText,
+  tools: texts,
+  hiddenTools: texts,
+  maxTurns: aPositiveCount,
+  paths: (value) =>
+    Array.isArray(value) && value.every(isInside)
+      ? undefined
+      : "an array of paths below the root of the tools",
+  tokens: aCount,
+};
+
+const aSetOfCapabilities: OptionCheck = (value) =>
+  recordOf(aCapability)(value) ??
+  (Object.keys(value as object).length > 0 ? undefined : "at least one capability");
+
+function aCapability(value: unknown): string | undefined {
+  if (typeof value !== "object" || value === null) return "a capability with a description";
+  if (!("description" in value)) return "a description";
+  for (const [name, member] of Object.entries(value)) {
+    if (!Object.hasOwn(CAPABILITY, name))
+      return `no other members than ${Object.keys(CAPABILITY).join(", ")}`;
+    const expected = member === undefined ? undefined : CAPABILITY[name as keyof Capability](member);
+    if (expected !== undefined) return `as ${name} ${expected}`;
+  }
+  return undefined;
+}
+
+function isInside(path: unknown): boolean {
+  return typeof path === "string" && path !== "" && !path.startsWith("/") && !path.split("/").includes("..");
+}
+
 interface SpawnArgs {
   readonly task: string;
   readonly capability?: string;
@@ -43,6 +96,11 @@ interface SpawnArgs {
 
 /** Lets the model give tasks to child sessions, several at once if it wants. */
 export function subagents(options: SubagentsOptions = {}): Plugin {
+  checkOptions("subagents", options, {
+    capabilities: aSetOfCapabilities,
+    maxDepth: aPositiveCount,
+    toolName: aToolName,
+  });
   const { capabilities = WORKER, maxDepth = 3, toolName = "spawn" } = options;
   return definePlugin({
     id: "subagents",
@@ -124,7 +182,7 @@ interface ChildRequest {
 /** The session for a task: a new one, or the one that was given this name before. */
 async function childFor(init: SpawnInit, { args, capability, host }: ChildRequest): Promise<string> {
   const { sessionId: parent, depth, maxDepth, capabilities } = init;
-  const { instructions, model, tools, hiddenTools, maxTurns, tokens } = capabilities[capability] ?? {
+  const { instructions, model, tools, hiddenTools, maxTurns, paths, tokens } = capabilities[capability] ?? {
     description: "",
   };
   const named = args.name === undefined ? undefined : `${parent}:agent:${args.name}`;
@@ -142,6 +200,7 @@ async function childFor(init: SpawnInit, { args, capability, host }: ChildReques
       ...(model === undefined ? {} : { model }),
       ...(maxTurns === undefined ? {} : { maxTurns }),
     },
+    ...(paths === undefined ? {} : { paths }),
     ...(tokens === undefined ? {} : { budget: { tokens } }),
     usageSource: `subagent:${capability}`,
   };

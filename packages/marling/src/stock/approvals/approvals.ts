@@ -1,9 +1,13 @@
 // Approvals by rule: which calls run, which are refused, and which wait until somebody has decided.
 
-import { definePlugin } from "../index.ts";
-import type { ApprovalDecision, ApprovalHookContext, Plugin } from "../plugin/index.ts";
+import { definePlugin } from "../../index.ts";
+import type { ApprovalDecision, ApprovalHookContext, Plugin } from "../../plugin/index.ts";
+import { aFunction, aPositiveCount, checkOptions, type OptionCheck, recordOf } from "../check-options.ts";
 
 const BATCH = "batch";
+const RULES: readonly unknown[] = ["allow", "deny", "ask"];
+
+const aRule: OptionCheck = (value) => (RULES.includes(value) ? undefined : "allow, deny or ask");
 
 export type ApprovalRule = "allow" | "deny" | "ask";
 
@@ -27,6 +31,12 @@ export interface ApprovalsOptions {
  * Asks before tools run. `runtime.approvals` lists what waits and takes decisions; a call that waits survives restarts.
  */
 export function approvals(options: ApprovalsOptions = {}): Plugin {
+  checkOptions("approvals", options, {
+    rules: recordOf(aRule),
+    otherwise: aRule,
+    policy: aFunction,
+    expiresMs: aPositiveCount,
+  });
   const { policy, expiresMs } = options;
   const limit = expiresMs === undefined ? {} : { expiresMs };
   return definePlugin({

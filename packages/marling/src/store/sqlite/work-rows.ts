@@ -1,0 +1,40 @@
+// Sessions that somebody should go on with: for inputs that no commit has settled, or for what goes on beside turns.
+
+import { type SessionId, workLeaseId } from "../../model/ids.ts";
+import type { Connection } from "./connection.ts";
+import { isAsleep, sessionsWithInputs } from "./inbox-rows.ts";
+import { isLeaseOpen, type LeaseContext } from "./lease-rows.ts";
+import { findSession, type SessionKey, sessionByNumber } from "./session-rows.ts";
+
+interface LeaseTime {
+  readonly now: number;
+  readonly isDead: LeaseContext["isDead"];
+}
+
+export function workableSessions(db: Connection, time: LeaseTime): readonly SessionId[] {
+  return sessionsWithInputs(db)
+    .filter((id) => {
+      const session = findSession(db, id);
+      return session !== undefined && !isAsleep(db, session, time.now) && isLeaseOpen(db, session, time);
+    })
+    .sort();
+}
+
+export function resumableSessions(db: Connection, time: LeaseTime): readonly SessionId[] {
+  return db
+    .all("SELECT session FROM works")
+    .flatMap((row) => sessionByNumber(db, db.integer(row, "session"))?.id ?? [])
+    .filter((id) => {
+      const lease = findSession(db, workLeaseId(id));
+      return lease === undefined || isLeaseOpen(db, lease, time);
+    })
+    .sort();
+}
+
+/** Whether something beside turns is left to be gone on with. */
+export function setWork(db: Connection, { no }: SessionKey, hasWork: boolean): void {
+  const sql = hasWork
+    ? "INSERT OR IGNORE INTO works (session) VALUES (?)"
+    : "DELETE FROM works WHERE session = ?";
+  db.run(sql, no);
+}
