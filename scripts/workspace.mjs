@@ -85,12 +85,13 @@ export class StepFailed extends Error {
  * Runs a command whose output matters only if it fails.
  * @param {string} command
  * @param {readonly string[]} args
- * @param {{ cwd?: string }} [options]
+ * @param {{ cwd?: string; env?: Record<string, string> }} [options]
  * @returns {Promise<string>} its standard output
  */
 export function quiet(command, args, options = {}) {
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { cwd: options.cwd ?? root, stdio: ["ignore", "pipe", "pipe"] });
+    const { cwd = root, env = process.env } = options;
+    const child = spawn(command, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
     let output = "";
     let all = "";
     child.stdout.on("data", (chunk) => {

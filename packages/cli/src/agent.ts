@@ -59,6 +59,9 @@ export interface AgentOptions {
 const INSTRUCTIONS =
   "You are a careful assistant on the command line. Look with the tools before you answer, and do what was asked, no more. Be brief.";
 
+/** A shell has a limit of its own, and asking a person waits elsewhere. */
+const TOOL_LIMIT_MS = 15 * 60 * 1000;
+
 /** What runs without asking: it reads, or stays inside the session. */
 const FREE = [
   "read_file",
@@ -96,6 +99,7 @@ export async function openAgent(options: AgentOptions): Promise<Agent> {
     store: sqliteStore({ path }),
     instructions,
     tools: parts.tools,
+    toolTimeoutMs: TOOL_LIMIT_MS,
     plugins: [redaction({ secrets: secretsOf(env) }), decisions(settings, always), ...parts.plugins],
     ...(maxTurns === undefined ? {} : { turnBudget: maxTurns }),
     ...(trace === undefined ? {} : { trace }),

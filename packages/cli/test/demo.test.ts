@@ -26,6 +26,7 @@ test("[DS1] a few words decide which tool is called", () => {
     ["how many words are in a/README.md", "count_words", { path: "a/README.md" }],
     ["calculate (1 + 2) * 3", "calculate", { expression: "(1 + 2) * 3" }],
     ["what is 2 + 2?", "calculate", { expression: "2 + 2" }],
+    ["What is 2 plus 3 times 4?", "calculate", { expression: "2 + 3 * 4" }],
     ["remember that tea is green", "remember", { fact: "tea is green" }],
     ["what do you remember?", "recall", {}],
     ["note buy tea", "write_note", { text: "buy tea" }],

@@ -14,7 +14,13 @@ export type { CommandReceipt, OperationOptions, TaskReceipt } from "./kernel/ope
 export type { PendingInput } from "./kernel/pending-inputs.ts";
 export type { PluginHandle } from "./kernel/plugin-handle.ts";
 export type { RecoveryReport } from "./kernel/recovery.ts";
-export type { Runtime, SessionAdmin, SessionOptions, VacuumOptions } from "./kernel/runtime.ts";
+export type {
+  CloseOptions,
+  Runtime,
+  SessionAdmin,
+  SessionOptions,
+  VacuumOptions,
+} from "./kernel/runtime.ts";
 export type { ModelOption, ModelSettings, RuntimeOptions } from "./kernel/runtime-options.ts";
 export type {
   CancelOutcome,

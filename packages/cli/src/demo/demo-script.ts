@@ -87,7 +87,8 @@ const INTENTS: readonly Intent[] = [
 export function demoStep(messages: readonly ModelMessage[]): DemoStep {
   const turn = currentTurn(messages);
   const { said, results } = turn;
-  const [asked = ""] = said;
+  const [first = ""] = said;
+  const asked = withSigns(first);
   const isWork = results.length > 0 && results.every(({ name }) => name === "slow_work");
   if (isWork) return slowStep(turn);
   if (results.length > 0) return answer(turn);
@@ -99,6 +100,18 @@ export function demoStep(messages: readonly ModelMessage[]): DemoStep {
     kind: "say",
     text: /\b(?:help|hello|hi|hey)\b/i.test(asked) ? HELP : `I have no line for that.\n\n${HELP}`,
   };
+}
+
+const SIGNS: readonly (readonly [RegExp, string])[] = [
+  [/(?<=\d\)*\s)(?:plus|and)(?=\s\(*\d)/gi, "+"],
+  [/(?<=\d\)*\s)minus(?=\s\(*\d)/gi, "-"],
+  [/(?<=\d\)*\s)(?:times|x)(?=\s\(*\d)/gi, "*"],
+  [/(?<=\d\)*\s)(?:divided by|over)(?=\s\(*\d)/gi, "/"],
+];
+
+/** Sums that are written in words, with the signs that the tool reads. */
+function withSigns(words: string): string {
+  return SIGNS.reduce((text, [word, sign]) => text.replace(word, sign), words);
 }
 
 function call(name: string, args: Readonly<Record<string, unknown>>, thought: string): DemoStep {

@@ -23,7 +23,7 @@ export async function isBelow(from: ResidentSession, id: string): Promise<boolea
 async function parentIdOf({ parts }: ResidentSession, id: string): Promise<string | undefined> {
   const open = parts.sessions.find(id);
   if (open !== undefined) return open.state.parentSessionId;
-  const stored = await parts.store.load(sessionId(id));
+  const stored = await parts.store.load(sessionId(id), { isPartial: true });
   return stored?.head.parentSessionId ?? undefined;
 }
 

@@ -54,6 +54,8 @@ export class TurnQueue {
   #closed: CloseCode | undefined;
   /** Set when what has not ended is left to the store. */
   #left: MarlingError | undefined;
+  /** Settled when what is left is not waited for any more, by nobody. */
+  readonly #givenUp: Deferred<void> = deferred<void>();
   #inputs: number;
   /** Up to which sequence inputs may be pending that this queue does not know. */
   #othersBefore = 0;
@@ -176,11 +178,12 @@ export class TurnQueue {
     const { parts, lease } = this.#session;
     this.#closed ??= code;
     parts.watch.notify();
-    const drained = this.#drained();
+    const drained = Promise.race([this.#drained(), this.#givenUp.promise]);
     if (graceMs !== Number.POSITIVE_INFINITY && parts.effects.remembers !== true) this.#endWaits();
     if (await isInTime(drained, graceMs, parts)) return;
     this.#endLive(code);
     if (await isInTime(drained, LAST_MS, parts)) return;
+    this.#givenUp.resolve();
     await lease.release().catch(() => undefined); // What cannot be let go runs out by itself.
   }
 

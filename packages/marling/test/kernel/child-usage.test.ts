@@ -1,6 +1,6 @@
 // What is used below a turn, told as it is used (SP5), and sessions below that nobody needs any more (OS3).
 
-import { defineTool, type HostServices, type Json, type Session, type TurnEvent } from "marling";
+import { defineTool, type Json, type Session, type TurnEvent } from "marling";
 import { subagents } from "marling/plugins";
 import { sqliteStore } from "marling/sqlite";
 import { callTool, say } from "marling/testing";
@@ -71,7 +71,7 @@ describe.each(BACKINGS)("over $name", ({ open }) => {
   });
 
   test("[OS3] a child that was let go can be read, and given more to do; the turn that read it lets it go again", async () => {
-    const reading = hostTool("transcript", async (host: HostServices) => {
+    const reading = hostTool("transcript", async (host) => {
       const { messages } = await host.snapshotSession("s:agent:ada");
       return messages.map(({ role }) => role) as Json;
     });

@@ -77,6 +77,24 @@ describe("in memory", () => {
     expect((await turn.result).outcome).toMatchObject({ reason: "cancelled" });
   });
 
+  test("[TQ6] a session that is being closed and waits for its turn is closed with the runtime", async () => {
+    let isStuck = false;
+    const stuck = plugin("stuck", {
+      turn: {
+        before: () => {
+          isStuck = true;
+          return never();
+        },
+      },
+    });
+    const { session, runtime } = await stage({ plugins: [stuck], hookTimeoutMs: 600_000 });
+    session.turn("go").result.catch(() => undefined);
+    await until(() => isStuck);
+    const closing = session.close();
+    await runtime.close({ graceMs: 1 });
+    await closing;
+  });
+
   test("a turn that ends within the grace ends as it would have", async () => {
     let open: () => void = () => undefined;
     const gate = new Promise<void>((resolve) => {

