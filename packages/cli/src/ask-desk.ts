@@ -4,20 +4,11 @@
 
 import { chmodSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import type { Runtime } from "marling";
-
-export interface Asked {
-  readonly sessionId: string;
-  readonly turnId: string;
-  readonly callId: string;
-  readonly question: string;
-  readonly choices?: readonly string[];
-  readonly other: boolean;
-  readonly key: string;
-}
+import type { AskedQuestion } from "marling/tools";
 
 export class AskDesk {
   readonly #path: string;
-  #asked: readonly Asked[];
+  #asked: readonly AskedQuestion[];
   #listener: () => void = () => undefined;
 
   constructor(store: string) {
@@ -31,20 +22,20 @@ export class AskDesk {
   }
 
   /** What a session, or one below it, waits to be told; oldest first. */
-  of(sessionId: string): readonly Asked[] {
+  of(sessionId: string): readonly AskedQuestion[] {
     return this.#asked.filter(
       (asked) => asked.sessionId === sessionId || asked.sessionId.startsWith(`${sessionId}:`),
     );
   }
 
   /** Keeps a question; one that is asked again after a crash takes the place of the first. */
-  ask(asked: Asked): void {
+  ask(asked: AskedQuestion): void {
     this.#keep([...this.#asked.filter((each) => !isSame(each, asked)), asked]);
     this.#listener();
   }
 
   /** Answers a question; what is wrong with the answer, if anything is. */
-  async answer(runtime: Runtime, asked: Asked, text: string): Promise<string | undefined> {
+  async answer(runtime: Runtime, asked: AskedQuestion, text: string): Promise<string | undefined> {
     const { choices = [], other, key } = asked;
     const chosen = choiceOf(choices, text) ?? text;
     if (choices.length > 0 && !other && !choices.includes(chosen))
@@ -55,11 +46,11 @@ export class AskDesk {
   }
 
   /** Nobody will answer: its turn is over. */
-  forget(asked: Asked): void {
+  forget(asked: AskedQuestion): void {
     this.#keep(this.#asked.filter((each) => !isSame(each, asked)));
   }
 
-  #keep(asked: readonly Asked[]): void {
+  #keep(asked: readonly AskedQuestion[]): void {
     this.#asked = asked;
     if (asked.length === 0) return void rmSync(this.#path, { force: true });
     const draft = `${this.#path}.${process.pid}`;
@@ -76,15 +67,15 @@ function choiceOf(choices: readonly string[], text: string): string | undefined 
     : choices.find((each) => each.toLowerCase() === text.toLowerCase());
 }
 
-function isSame(a: Asked, b: Asked): boolean {
+function isSame(a: AskedQuestion, b: AskedQuestion): boolean {
   return a.sessionId === b.sessionId && a.turnId === b.turnId && a.callId === b.callId;
 }
 
-function read(path: string): readonly Asked[] {
+function read(path: string): readonly AskedQuestion[] {
   if (!existsSync(path)) return [];
   try {
     const asked: unknown = JSON.parse(readFileSync(path, "utf8"));
-    return Array.isArray(asked) ? (asked as readonly Asked[]) : []; // as #keep writes it
+    return Array.isArray(asked) ? (asked as readonly AskedQuestion[]) : []; // as #keep writes it
   } catch {
     return []; // What cannot be read cannot be answered; the call can still be cancelled.
   }

@@ -2,7 +2,7 @@
 
 import { createInterface } from "node:readline/promises";
 import type { ApprovalQuestion } from "marling";
-import type { Asked } from "./ask-desk.ts";
+import type { AskedQuestion } from "marling/tools";
 import type { Environment } from "./environment.ts";
 import { plainText } from "./plain-text.ts";
 import { argsLines } from "./tool-text.ts";
@@ -21,7 +21,7 @@ export async function askOnTerminal(
 /** The answer to what the model asks. */
 export async function readAnswer(
   environment: Environment,
-  { question, choices = [] }: Asked,
+  { question, choices = [] }: AskedQuestion,
 ): Promise<string> {
   const lines = choices.map((choice, at) => `    ${at + 1}  ${plainText(choice)}\n`);
   environment.stderr.write(`? ${plainText(question)}\n${lines.join("")}`);

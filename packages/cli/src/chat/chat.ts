@@ -3,8 +3,8 @@
 //   CH2  quitting waits for nothing: a turn that runs is in the store, and goes on when the session is resumed.
 
 import type { ApprovalQuestion, Session, TurnEvent, TurnReport } from "marling";
+import type { AskedQuestion } from "marling/tools";
 import type { Agent } from "../agent.ts";
-import type { Asked } from "../ask-desk.ts";
 import { describeError } from "../describe-error.ts";
 import type { Environment } from "../environment.ts";
 import { type Key, type KeyName, KeyReader } from "../key-reader.ts";
@@ -305,12 +305,12 @@ export class Chat {
   }
 
   /** What the model waits to be told, when nothing else has to be decided first. */
-  #openAsk(): Asked | undefined {
+  #openAsk(): AskedQuestion | undefined {
     if (this.#chat.running === undefined || this.#chat.questions.length > 0) return undefined;
     return this.#agent.asks.of(this.session.id)[0];
   }
 
-  async #answer(asked: Asked, text: string): Promise<void> {
+  async #answer(asked: AskedQuestion, text: string): Promise<void> {
     const wrong = await this.#agent.asks.answer(this.#agent.runtime, asked, text);
     this.say(wrong ?? `you answered: ${text}`);
     if (wrong === undefined) this.#transcript.answered(asked.callId);

@@ -23,6 +23,7 @@ export async function afterCall(
   const { callId, name, args } = call;
   try {
     const result = await keepAttachments(session.parts, output, name);
+    if (!session.plugins.runner.has("tool_calls.after")) return result;
     const final = await afterToolCall(turn, {
       sessionId: session.id,
       toolName: manifest.name,

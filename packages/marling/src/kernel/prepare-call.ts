@@ -183,6 +183,7 @@ async function askHooks(
   resolved: Resolved,
 ): Promise<{ readonly args: Json; readonly output: ToolOutput | undefined }> {
   const { session } = turn;
+  if (!session.plugins.runner.has("tool_calls.before")) return { args: call.args, output: undefined };
   const context = {
     sessionId: session.id,
     toolName: resolved.manifest.name,

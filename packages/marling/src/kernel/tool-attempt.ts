@@ -323,7 +323,7 @@ function toolContext(one: Attempt): ToolContext {
   const { call, manifest } = run.ready;
   const { callId, name, grant } = call;
   const named = namedScope(scope, `${run.options.round}.orchestrate.${callId}.${number}`);
-  const host = hostIn(manifest.isOrchestrating === true ? named : scope, "tool");
+  let host: ToolContext["host"] | undefined; // Most tools never ask for it.
   const { paths } = session.frame.assignment.authority;
   const context: ToolContext = {
     sessionId: session.id,
@@ -350,8 +350,11 @@ function toolContext(one: Attempt): ToolContext {
     pending: (options) => pendingResult(options),
     callTools: (calls) => callNested(one, calls),
     attachments: { put: (bytes, mediaType) => writeAttachment(session.parts, bytes, mediaType) },
-    host,
-    directCompletion: (request, usageSource = name) => host.directCompletion(request, usageSource),
+    get host() {
+      host ??= hostIn(manifest.isOrchestrating === true ? named : scope, "tool");
+      return host;
+    },
+    directCompletion: (request, usageSource = name) => context.host.directCompletion(request, usageSource),
   };
   return Object.freeze(grant === undefined ? context : { ...context, binding: grant.binding });
 }

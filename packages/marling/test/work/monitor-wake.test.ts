@@ -1,4 +1,4 @@
-// Which lines wake the session: MONITORS.md, MO14 and MO16.
+// Which lines wake the session: MONITORS.md, MO14, MO16 and MO20.
 
 import { expect, test, vi } from "vitest";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
@@ -115,4 +115,25 @@ test("[MO15] an acknowledgement moves the revision, a second one does not", asyn
   registry.ackWake(["ci"]);
   expect(registry.peek().revision).toBe(before + 1);
   expect(statusOf(registry, "ci").state).toBe("running");
+});
+
+test("[MO20] a wake that an earlier process left holds its monitor, over starts and stops, until it is acknowledged", async () => {
+  const { registry, wakes } = watch();
+  const [first, second, other] = [puppet(), puppet(), puppet()];
+  registry.holdWake("ci");
+  await registry.start({ id: "ci", command: first.command });
+  await registry.start({ id: "other", command: other.command });
+  await first.say("one");
+  await other.say("heard");
+  await said(registry, "ci", 1);
+  await said(registry, "other", 1);
+  await registry.stop("ci");
+  await registry.start({ id: "ci", command: second.command });
+  await second.say("two");
+  await vi.waitUntil(() => statusOf(registry, "ci").lastEvent === "two", { timeout: 20_000 });
+  expect(wakes.map(({ monitorId }) => monitorId)).toEqual(["other"]);
+  registry.ackWake(["ci"]);
+  await second.say("three", "four");
+  await vi.waitUntil(() => statusOf(registry, "ci").lastEvent === "four", { timeout: 20_000 });
+  expect(wakes.map(({ text }) => text)).toEqual(["Monitor other: heard", "Monitor ci: three"]);
 });

@@ -11,7 +11,8 @@ interface LeaseTime {
   readonly isDead: LeaseContext["isDead"];
 }
 
-export function workableSessions(db: Connection, time: LeaseTime): readonly SessionId[] {
+export function workableSessions(db: Connection, asked: LeaseTime): readonly SessionId[] {
+  const time = lookingOnce(asked);
   return sessionsWithInputs(db)
     .filter((id) => {
       const session = findSession(db, id);
@@ -20,7 +21,8 @@ export function workableSessions(db: Connection, time: LeaseTime): readonly Sess
     .sort();
 }
 
-export function resumableSessions(db: Connection, time: LeaseTime): readonly SessionId[] {
+export function resumableSessions(db: Connection, asked: LeaseTime): readonly SessionId[] {
+  const time = lookingOnce(asked);
   return db
     .all("SELECT session FROM works")
     .flatMap((row) => sessionByNumber(db, db.integer(row, "session"))?.id ?? [])
@@ -29,6 +31,19 @@ export function resumableSessions(db: Connection, time: LeaseTime): readonly Ses
       return lease === undefined || isLeaseOpen(db, lease, time);
     })
     .sort();
+}
+
+/** To find out whether a store is alive takes a look at its files: one is enough, however many leases it holds. */
+function lookingOnce({ now, isDead }: LeaseTime): LeaseTime {
+  const known = new Map<string, boolean>();
+  return {
+    now,
+    isDead: (instance) => {
+      const answer = known.get(instance) ?? isDead(instance);
+      known.set(instance, answer);
+      return answer;
+    },
+  };
 }
 
 /** Whether something beside turns is left to be gone on with. */
