@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { installPeers } from "../bench/harness/install.mjs";
 import { prepareWorkspace, root, runSteps, shown } from "./workspace.mjs";
 
-const OTHERS = ["growth", "kernel", "store-bytes"];
+const OTHERS = ["growth", "kernel", "store-bytes", "profile"];
 
 const args = process.argv.slice(2);
 const other = OTHERS.find((name) => name === args[0]);

@@ -130,4 +130,22 @@ test("[TO1] the tour kills a process, finishes its turn in another, and counts t
   expect(stdout).toMatch(/tell_customer +1 +0 +1 /);
   expect(stdout).toContain("The turn is finished, in one commit");
   expect(code).toBe(0);
+  expect(linesFromKill(stdout)).toEqual(linesFromKill(shownInReadme()));
 });
+
+/** What the README shows of the tour. */
+function shownInReadme(): string {
+  const readme = readFileSync(new URL("../../../README.md", import.meta.url), "utf8");
+  return /<!-- tour -->\n```text\n(.*?)```/s.exec(readme)?.[1] ?? "nothing";
+}
+
+/** The lines from the kill to the end of the table; tools that run at once speak in any order, and pids differ. */
+function linesFromKill(text: string): readonly string[] {
+  const from = text.slice(text.indexOf("2 Both tools")).split("\nNext:")[0] ?? "";
+  return from
+    .replace(/kill -9 \d+/, "kill -9 0")
+    .split("\n")
+    .map((line) => line.trimEnd())
+    .filter((line) => line !== "")
+    .sort();
+}
