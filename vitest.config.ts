@@ -1,5 +1,15 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+/** What takes longest begins first, so that the rest goes on beside it. */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const isLong = ({ moduleId }: TestSpecification): boolean => moduleId.endsWith("/crash/crash.test.ts");
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+  }
+}
 
 const source = (path: string): string =>
   fileURLToPath(new URL(`./packages/marling/src/${path}`, import.meta.url));
@@ -23,6 +33,7 @@ export default defineConfig({
   test: {
     include: ["packages/*/test/**/*.test.ts", "examples/**/*.test.ts"],
     pool: "threads",
+    sequence: { sequencer: LongestFirst },
     typecheck: { enabled: false },
   },
 });
