@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
@@ -33,6 +34,7 @@ export default defineConfig({
   test: {
     include: ["packages/*/test/**/*.test.ts", "examples/**/*.test.ts"],
     pool: "threads",
+    maxWorkers: Math.max(2, availableParallelism() - 1), // Left alone, two cores get one worker; many tests wait.
     sequence: { sequencer: LongestFirst },
     typecheck: { enabled: false },
   },
