@@ -6,6 +6,14 @@ import { chmodSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync 
 import type { Runtime } from "marling";
 import type { AskedQuestion } from "marling/tools";
 
+const VERSION = 1;
+
+/** What is in the file. */
+interface Kept {
+  readonly version: typeof VERSION;
+  readonly asked: readonly AskedQuestion[];
+}
+
 export class AskDesk {
   readonly #path: string;
   #asked: readonly AskedQuestion[];
@@ -54,7 +62,7 @@ export class AskDesk {
     this.#asked = asked;
     if (asked.length === 0) return void rmSync(this.#path, { force: true });
     const draft = `${this.#path}.${process.pid}`;
-    writeFileSync(draft, JSON.stringify(asked), { mode: 0o600 });
+    writeFileSync(draft, JSON.stringify({ version: VERSION, asked }), { mode: 0o600 });
     chmodSync(draft, 0o600);
     renameSync(draft, this.#path);
   }
@@ -74,8 +82,8 @@ function isSame(a: AskedQuestion, b: AskedQuestion): boolean {
 function read(path: string): readonly AskedQuestion[] {
   if (!existsSync(path)) return [];
   try {
-    const asked: unknown = JSON.parse(readFileSync(path, "utf8"));
-    return Array.isArray(asked) ? (asked as readonly AskedQuestion[]) : []; // as #keep writes it
+    const { version, asked }: Partial<Kept> = JSON.parse(readFileSync(path, "utf8"));
+    return version === VERSION && Array.isArray(asked) ? asked : []; // as #keep writes it
   } catch {
     return []; // What cannot be read cannot be answered; the call can still be cancelled.
   }

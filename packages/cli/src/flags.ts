@@ -51,6 +51,19 @@ export const FLAGS = {
 
 export type FlagName = keyof typeof FLAGS;
 
+/** What every command that talks to the agent takes. */
+export const AGENT_FLAGS: readonly FlagName[] = [
+  "model",
+  "base-url",
+  "instructions",
+  "approve",
+  "yes",
+  "max-turns",
+  "store",
+  "trace",
+  "config",
+];
+
 export type FlagValues = {
   readonly [N in FlagName]?: (typeof FLAGS)[N]["type"] extends "boolean" ? boolean : string;
 };

@@ -90,7 +90,6 @@ test("[CH1] Ctrl-C cancels, and quits when it comes twice", async () => {
   await terminal.until("part 1 of 3");
   terminal.type(CTRL_C);
   await terminal.until(/\n {2}cancelled\n/);
-  terminal.type(CTRL_C);
   await terminal.until("Ctrl-C again quits");
   terminal.type(CTRL_C);
   expect(await terminal.exited()).toBe(0);

@@ -8,6 +8,7 @@ import { Chat } from "../chat/chat.ts";
 import type { CommandLine } from "../command-line.ts";
 import type { Environment } from "../environment.ts";
 import { EXIT } from "../exit-code.ts";
+import { AGENT_FLAGS } from "../flags.ts";
 import { newSessionName } from "../session-name.ts";
 import { readSettings, type Settings } from "../settings.ts";
 import { usageError } from "../usage-error.ts";
@@ -18,19 +19,7 @@ export const chatCommand: Command = {
   summary: "talk to the agent in this terminal",
   args: "[name]",
   mostArgs: 1,
-  flags: [
-    "resume",
-    "session",
-    "model",
-    "base-url",
-    "instructions",
-    "approve",
-    "yes",
-    "max-turns",
-    "store",
-    "trace",
-    "config",
-  ],
+  flags: ["resume", "session", ...AGENT_FLAGS],
   notes: `--resume goes on with the session named after it, or with the latest; a turn that was interrupted is finished first.
 Enter sends or steers the turn that runs, Tab queues for the next turn, Esc cancels, Ctrl-C twice quits. /help lists the rest.`,
   run: runChat,

@@ -10,6 +10,7 @@ import { askOnTerminal, readAnswer } from "../ask-on-terminal.ts";
 import type { CommandLine } from "../command-line.ts";
 import type { Environment } from "../environment.ts";
 import { EXIT, exitCodeOf } from "../exit-code.ts";
+import { AGENT_FLAGS } from "../flags.ts";
 import { QuestionWatch } from "../question.ts";
 import { jsonPrinter, type RunPrinter, textPrinter } from "../run-printer.ts";
 import { newSessionName } from "../session-name.ts";
@@ -23,19 +24,7 @@ export const runCommand: Command = {
   summary: "one turn: prose to stdout, activity to stderr",
   args: '"what to do"',
   mostArgs: Number.POSITIVE_INFINITY,
-  flags: [
-    "session",
-    "json",
-    "model",
-    "base-url",
-    "instructions",
-    "approve",
-    "yes",
-    "max-turns",
-    "store",
-    "trace",
-    "config",
-  ],
+  flags: ["session", "json", ...AGENT_FLAGS],
   notes: `What is piped in is added below the words, or is the whole input when there are none.
 Without a terminal a tool that asks is denied, unless --yes or --approve says otherwise.
 

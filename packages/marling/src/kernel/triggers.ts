@@ -2,12 +2,12 @@
 
 import { MarlingError } from "../base/errors.ts";
 import { type SessionId, sessionId } from "../model/ids.ts";
-import type { Json } from "../model/json.ts";
 import type { StoredSubscription, TriggerStore } from "../model/trigger-store.ts";
 import { firstTick, isTime, scheduleOf } from "../work/schedule.ts";
 import {
   decodeSubscribe,
   type EmitReceipt,
+  encodeDefinition,
   occurrenceIdOf,
   type SubscribeOptions,
   type SubscriptionDefinition,
@@ -141,7 +141,7 @@ export class Triggers implements TriggerAdmin {
       sessionId: session,
       source,
       ...(topic === undefined ? {} : { topic }),
-      definition: definition as unknown as Json, // was decoded from JSON
+      definition: encodeDefinition(definition),
       createdAt,
       ...(due === undefined ? {} : { due }),
     };

@@ -99,9 +99,19 @@ export function decodeSubscribe(raw: SubscribeOptions): SubscriptionDefinition {
   };
 }
 
-/** What a stored definition says; it was checked before it was stored. */
-export function storedDefinition(definition: Json): SubscriptionDefinition {
-  return definition as unknown as SubscriptionDefinition;
+const VERSION = 1;
+
+/** A definition as it is stored. */
+export function encodeDefinition(definition: SubscriptionDefinition): Json {
+  return { version: VERSION, ...(definition as unknown as JsonObject) }; // was decoded from JSON
+}
+
+/** What a stored definition says; it was checked before it was stored. Throws `unsupported_version`. */
+export function storedDefinition(stored: Json): SubscriptionDefinition {
+  const { version, ...definition } = isJsonObject(stored) ? stored : {};
+  if (version === VERSION) return definition as unknown as SubscriptionDefinition;
+  const message = `subscription: expected version ${VERSION}, found ${JSON.stringify(version)}`;
+  throw new MarlingError("unsupported_version", message, { details: { version: version ?? null } });
 }
 
 /** The id of a subscription says nothing about its session, and is the same whoever asks for it. */

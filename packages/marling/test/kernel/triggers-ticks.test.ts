@@ -217,7 +217,7 @@ test("[TR19] a stored schedule that cannot be read here is told of once, and hol
     sessionId: session.id as never,
     source: "cron.tick",
     topic: "sub_moon",
-    definition: { source: "cron.tick", config, deliver: "turn" },
+    definition: { version: 1, source: "cron.tick", config, deliver: "turn" },
     createdAt: NOON,
     due: NOON + 1,
   });
@@ -228,6 +228,36 @@ test("[TR19] a stored schedule that cannot be read here is told of once, and hol
   expect(payloads(session)).toEqual([{ scheduledAt: "2026-06-01T13:00:00.000Z" }]);
   const told = traces.filter(({ name }) => name === "trigger_schedule_failed");
   expect(told.map(({ payload }) => payload)).toMatchObject([{ subscriptionId: "sub_moon" }]);
+});
+
+test("[TR19] a subscription of another version is told of, stays, and holds nobody else up", async () => {
+  const clock = new TestClock({ startsAt: NOON });
+  const traces: CustomTrace[] = [];
+  const store = memoryStore();
+  const { runtime, session } = await live({
+    store,
+    clock,
+    script: () => say("tick"),
+    trace: customTraces(traces),
+  });
+  await store.triggers?.subscribe({
+    subscriptionId: "sub_later",
+    sessionId: session.id as never,
+    source: "cron.tick",
+    topic: "sub_later",
+    definition: { version: 2, cron: "@hourly" },
+    createdAt: NOON,
+    due: NOON + 1,
+  });
+  await runtime.triggers.subscribe({ sessionId: "s", ...cron("@hourly") });
+  clock.advance(HOUR);
+  await runtime.recover();
+  expect(payloads(session)).toEqual([{ scheduledAt: "2026-06-01T13:00:00.000Z" }]);
+  const told = traces.filter(({ name }) => name === "trigger_schedule_failed");
+  expect(told.map(({ payload }) => payload)).toEqual([
+    { subscriptionId: "sub_later", message: "subscription: expected version 1, found 2" },
+  ]);
+  expect(await store.triggers?.get("sub_later")).toMatchObject({ due: NOON + 1 });
 });
 
 test("[TR17] no timer of a trigger keeps a process alive", async () => {
