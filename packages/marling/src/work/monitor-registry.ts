@@ -60,6 +60,8 @@ interface Monitor {
   readonly queue: SerialQueue;
   status: MonitorStatus;
   watch: Watch | undefined;
+  /** There is a process to be, or not to be: nobody knows yet. */
+  isStarting: boolean;
 }
 
 export class MonitorRegistry {
@@ -165,7 +167,13 @@ export class MonitorRegistry {
 
   exportState(): JsonObject {
     const { revision, monitors } = this.peek();
-    return encodeMonitors({ revision, sequence: this.#sequence, monitors });
+    // A start that is cut off must not begin again by itself: it is stored as what it is about to be.
+    const stored = monitors.map((status) =>
+      this.#monitors.get(status.spec.id)?.isStarting === true
+        ? { ...status, state: "running" as const }
+        : status,
+    );
+    return encodeMonitors({ revision, sequence: this.#sequence, monitors: stored });
   }
 
   /**
@@ -217,7 +225,7 @@ export class MonitorRegistry {
   }
 
   #add(status: MonitorStatus): Monitor {
-    const monitor: Monitor = { queue: new SerialQueue(), status, watch: undefined };
+    const monitor: Monitor = { queue: new SerialQueue(), status, watch: undefined, isStarting: false };
     this.#monitors.set(status.spec.id, monitor);
     return monitor;
   }
@@ -240,11 +248,14 @@ export class MonitorRegistry {
     if (monitor.watch?.process.isEnding === false) return;
     await monitor.watch?.settled;
     const { lastError: _error, lastExitStatus: _status, ...kept } = monitor.status;
+    monitor.isStarting = true;
     this.#replace(monitor, { ...kept, armed: true });
     const started = await this.#launch(monitor).catch((error: unknown) => {
+      monitor.isStarting = false;
       this.#end(monitor, failed(messageOf(error)));
       throw error;
     });
+    monitor.isStarting = false;
     monitor.watch = this.#watch(monitor, started, kept.spec);
     this.#replace(monitor, { ...monitor.status, state: "running" });
   }

@@ -3,6 +3,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
+import type { JsonObject } from "../../src/model/json.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { folder, isRunning, messages, said, statusOf, takePids, watch } from "./monitor-support.ts";
 
@@ -198,6 +199,19 @@ describe("restore", () => {
     expect(await registry.snapshot()).toMatchObject({ activeCount: 1 });
     await said(registry, "again", 2);
     expect(wakes.map(({ monitorId }) => monitorId)).toEqual(["again"]);
+  });
+
+  test("[MO18] whatever is stored in the course of a start, the monitor does not start again by itself", async () => {
+    const stored: JsonObject[] = [];
+    const { registry } = watch({ onChange: () => stored.push(registry.exportState()) });
+    await registry.start({ id: "once", command: "echo hello" });
+    await registry.whenEnded("once");
+    expect(stored.length).toBeGreaterThan(2);
+    for (const state of stored) {
+      const after = watch();
+      after.registry.restoreState(state);
+      expect(statusOf(after.registry, "once").armed).toBe(false);
+    }
   });
 
   test("[MO17] revision and sequence go on where they were", async () => {
