@@ -1,11 +1,11 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 
 /** SHA-256 of a text or of bytes, as lower-case hex. */
 export function sha256(data: string | Uint8Array): string {
-  return createHash("sha256").update(data).digest("hex");
+  return hash("sha256", data, "hex");
 }
 
 /** SHA-256 of a text or of bytes, as bytes. */
 export function sha256Bytes(data: string | Uint8Array): Uint8Array {
-  return createHash("sha256").update(data).digest();
+  return hash("sha256", data, "buffer");
 }

@@ -36,6 +36,8 @@ export interface EffectRequest extends TurnName {
 export interface EffectHost {
   /** Whether outcomes outlive the process: then a turn can go on in another one, and may sleep in none. */
   readonly remembers?: boolean;
+  /** A turn begins that nobody can have begun before: there is nothing to be read of it. */
+  begin?(turn: TurnName): void;
   run<T>(
     request: EffectRequest,
     perform: (plan: Json | undefined) => Promise<T>,

@@ -7,6 +7,8 @@
 //   JE3  an effect that must not run twice leaves a mark before it begins; found without an outcome, it was cut.
 //   JE4  a fault of the machinery is passed on and not remembered.
 //   JE6  a plan is written with the mark of its effect; the first one holds in every run.
+//   JE8  what begins or ends in one tick is one write.
+//   JE9  of a turn that is begun as a new one nothing is read.
 
 import type { EffectKey } from "../model/ids.ts";
 import type { JournalRecord, JournalStore } from "../model/journal.ts";
@@ -32,6 +34,7 @@ export function journalEffects(rows: JournalStore): EffectHost {
   };
   return {
     remembers: true,
+    begin: (turn) => void turns.set(nameOf(turn), Promise.resolve(new TurnJournal(rows, []))),
     run: async <T>(request: EffectRequest, perform: Perform<T>, options: EffectOptions<T> = {}): Promise<T> =>
       (await open(request)).run(request, perform, options),
     knows: async (turn, key) => (await open(turn)).knows(key),
@@ -58,8 +61,10 @@ class TurnJournal {
   #isOwed = false;
   /** Everything that was given to the store; effects that begin at once all wait for it. */
   #writing: Promise<unknown> | undefined;
+  /** Set while what comes in this tick is gathered for one write. */
+  #gathering: Promise<void> | undefined;
 
-  private constructor(rows: JournalStore, known: readonly JournalRecord[]) {
+  constructor(rows: JournalStore, known: readonly JournalRecord[]) {
     this.#rows = rows;
     const done = known.filter(({ status }) => status === "done");
     this.#started = new Map(
@@ -101,13 +106,24 @@ class TurnJournal {
   }
 
   async flush(lease: number | undefined): Promise<void> {
-    const rows = this.#unwritten;
-    if (rows.length > 0) {
-      this.#unwritten = [];
-      this.#isOwed = false;
-      this.#writing = Promise.all([this.#writing, this.#rows.append(rows, lease)]);
-    }
+    if (this.#unwritten.length > 0) this.#gathering ??= this.#gather(lease);
+    await this.#written();
+  }
+
+  async #written(): Promise<void> {
+    await this.#gathering;
     await this.#writing;
+  }
+
+  /** Calls that begin or end together are written together: the others come before this goes on. */
+  async #gather(lease: number | undefined): Promise<void> {
+    await undefined;
+    const rows = this.#unwritten;
+    this.#gathering = undefined;
+    this.#unwritten = [];
+    this.#isOwed = false;
+    this.#writing = Promise.all([this.#writing, this.#rows.append(rows, lease)]);
+    this.#writing.catch(() => undefined); // Whoever waits for it is told.
   }
 
   /** Before an effect begins, everything known is written, and its own mark with it; a cheap one waits for what is owed. */
@@ -121,7 +137,7 @@ class TurnJournal {
       this.#unwritten.push({ sessionId, turnId, key, status: "started", ...planned });
     }
     if (isMarked || this.#isOwed || !CHEAP.has(kind)) await this.flush(lease);
-    else await this.#writing;
+    else await this.#written();
   }
 
   #remember({ sessionId, turnId, key, kind }: EffectRequest, outcome: Json): void {

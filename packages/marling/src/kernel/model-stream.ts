@@ -5,6 +5,7 @@
 //   MS4  a cancelled turn waits for no port, and after the attempt nothing is shown, whatever a port still sends.
 
 import { type Deferred, deferred, isPromise } from "../base/deferred.ts";
+import { type LinkedSignal, linkSignal } from "../base/linked-signal.ts";
 import { unreachable } from "../base/unreachable.ts";
 import type { ModelStreamPart } from "../llm/contract.ts";
 import type { ModelOutcome } from "../model/model-response.ts";
@@ -33,7 +34,7 @@ export class ModelStream {
   readonly #options: ModelStreamOptions;
   readonly #asksHooks: boolean;
   readonly #tellsHooks: boolean;
-  readonly #abort = new AbortController();
+  readonly #abort: LinkedSignal;
   readonly #waiting: ModelStreamPart[] = [];
   /** Resolved by whatever ends the attempt before the port does. */
   readonly #ended: Deferred<void> = deferred<void>();
@@ -49,6 +50,7 @@ export class ModelStream {
   constructor(turn: TurnRun, options: ModelStreamOptions) {
     const { hasAssistantStreamHooks, hasAssistantStreamFinishedHooks } = turn.session.plugins;
     this.#turn = turn;
+    this.#abort = linkSignal(turn.control.signal);
     this.#options = options;
     this.#asksHooks = hasAssistantStreamHooks;
     this.#tellsHooks = hasAssistantStreamFinishedHooks;
@@ -56,7 +58,7 @@ export class ModelStream {
 
   /** What the model port is given to watch. */
   get signal(): AbortSignal {
-    return AbortSignal.any([this.#abort.signal, this.#turn.control.signal]);
+    return this.#abort.signal;
   }
 
   readonly sink = (part: ModelStreamPart): void => {
@@ -104,6 +106,7 @@ export class ModelStream {
     } finally {
       this.#isOver = true;
       signal.removeEventListener("abort", end);
+      this.#abort.release();
     }
   }
 

@@ -18,9 +18,16 @@ import {
   unavailableTool,
   uncallableTool,
 } from "../tool/call-refusal.ts";
-import type { ExecutionGrant, PrepareContext, ToolContract, ToolManifest } from "../tool/contract.ts";
+import type {
+  ExecutionGrant,
+  PrepareContext,
+  PrepareResult,
+  ToolContract,
+  ToolManifest,
+} from "../tool/contract.ts";
 import { type CallCheck, grantLookup, validateCall } from "../tool/dispatch.ts";
 import { isReachable } from "../tool/path-access.ts";
+import type { ToolRegistry } from "../tool/registry.ts";
 import { afterCall } from "./after-call.ts";
 import { type ApprovalQuestion, askPolicies, digestOf } from "./approval.ts";
 import { keepAttachments } from "./attachments.ts";
@@ -103,8 +110,7 @@ async function prepareAllowed(turn: TurnRun, ready: ReadyCall, round: number): P
   const { call, manifest } = ready;
   const checked = await ready.input();
   if (checked.kind === "refused") return settled(call, checked.output);
-  const provider = turn.session.tools().providerOf(manifest.id);
-  if (provider?.prepare === undefined && provider?.prepareGranted === undefined) return ready;
+  if (!hasPrepare(turn.session.tools(), manifest)) return ready;
   const effect = { key: `${round}.provider.${call.callId}`, kind: "hook_phase" } as const;
   const { output, payload } = await performEffect(turn, effect, (scope) =>
     askProvider(scope, call, { manifest, input: checked.input }),
@@ -149,7 +155,12 @@ function resolveGrant({ session }: TurnRun, grant: ExecutionGrant): Resolved | T
 function asksSomebody({ session }: TurnRun, { manifest }: Resolved): boolean {
   const { runner, hasApprovalHooks } = session.plugins;
   if (runner.has("tool_calls.before") || hasApprovalHooks) return true;
-  const provider = session.tools().providerOf(manifest.id);
+  return hasPrepare(session.tools(), manifest);
+}
+
+/** Whether the code of a provider takes part in preparing the calls of a tool. */
+function hasPrepare(registry: ToolRegistry, { id }: ToolManifest): boolean {
+  const provider = registry.providerOf(id);
   return provider?.prepare !== undefined || provider?.prepareGranted !== undefined;
 }
 
@@ -250,11 +261,13 @@ async function askProvider(
   const valid = { toolId: manifest.id, name: manifest.name, callId, args, input };
   const registry = session.tools();
   const { signal } = turn.control;
-  const result = await preparedInTime(manifest, { signal, parts: session.parts }, async (limited) =>
+  const ask = async (limited: AbortSignal): Promise<PrepareResult> =>
     grant === undefined
       ? registry.prepare(valid, contextOf(limited))
-      : registry.prepareGranted(grant, valid, contextOf(limited)),
-  );
+      : registry.prepareGranted(grant, valid, contextOf(limited));
+  const result = hasPrepare(registry, manifest)
+    ? await preparedInTime(manifest, { signal, parts: session.parts }, ask)
+    : await ask(signal);
   if (isToolOutput(result) || result.kind === "completed") {
     const output = isToolOutput(result) ? result : result.output;
     return { output: await afterCall(turn, { call, manifest, output, durationMs: 0 }) };

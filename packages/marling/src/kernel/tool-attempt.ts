@@ -333,13 +333,10 @@ function toolContext(one: Attempt): ToolContext {
     attempt: number,
     maxAttempts: maxAttemptsOf(manifest.retry),
     signal: one.limit.signal,
-    idempotencyKey: toolIdempotencyKey({
-      tenant: session.parts.tenant,
-      sessionId: session.id,
-      turnId,
-      callId,
-      toolId: manifest.id,
-    }),
+    get idempotencyKey() {
+      const { tenant } = session.parts;
+      return toolIdempotencyKey({ tenant, sessionId: session.id, turnId, callId, toolId: manifest.id });
+    },
     ...(paths === undefined ? {} : { paths }),
     progress: (message) => scope.emit({ kind: "tool_progress", callId, name, message }),
     completionKey: async () => {

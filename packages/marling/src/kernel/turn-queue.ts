@@ -94,7 +94,7 @@ export class TurnQueue {
       const { row, status } = admitted;
       // What somebody else has ended is to be seen here as well; the next one tries again when that fails.
       if (row.report !== undefined) await refreshIdle(this.#session).catch(() => undefined);
-      const start = status === "duplicate" ? options : wanted;
+      const start = status === "duplicate" ? options : { ...wanted, newUnder: this.#newUnder(admitted) };
       return { ...admitted, turn: this.#live.get(row.turnId) ?? this.#start(row, start) };
     });
   }
@@ -225,6 +225,16 @@ export class TurnQueue {
     if (first !== undefined) parts.watch.notify();
   }
 
+  /** The lease with which an input was accepted whose turn begins at once: nobody can have had it in between. */
+  #newUnder({ claim }: Admitted): number | undefined {
+    return claim?.kind === "claimed" && !this.isBusy ? claim.generation : undefined;
+  }
+
+  /** Whether a turn is as it was accepted: the lease that came with it was held ever since. */
+  #isNew({ newUnder }: StartOptions): boolean {
+    return newUnder !== undefined && newUnder === this.#session.lease.generation;
+  }
+
   #count({ row, claim }: Admitted): void {
     const isNext = row.sequence <= this.#inputs + 1;
     this.#inputs = Math.max(this.#inputs, row.sequence);
@@ -282,13 +292,16 @@ export class TurnQueue {
 
   async #runToEnd(turn: QueuedTurn, options: StartOptions): Promise<TurnReport> {
     let isRecovery = options.isRecovery === true;
+    let hasWaited = false;
     for (;;) {
       if (this.#left !== undefined) throw this.#left;
       await this.#sleep(turn);
-      const isOver = await takeUp(this.#session, turn, () => this.#refuseClosed());
+      const isNew = !hasWaited && this.#isNew(options);
+      hasWaited = true;
+      const isOver = await takeUp(this.#session, turn, { isNew, refuseClosed: () => this.#refuseClosed() });
       if (isOver) return turn.row.report as TurnReport;
       if (await this.#runOthersBefore(turn)) continue;
-      const report = await runUntilAsleep(this.#session, turn, { ...options, isRecovery });
+      const report = await runUntilAsleep(this.#session, turn, { ...options, isRecovery, isNew });
       if (report !== undefined) return report;
       isRecovery = false;
     }

@@ -22,6 +22,8 @@ import type { QueuedTurn } from "./turn-queue.ts";
 export type StartOptions = AdmitOptions & {
   readonly isRecovery?: boolean;
   readonly plan?: PlannedEnvironment | undefined;
+  /** The lease that it was accepted with, when it begins at once. */
+  readonly newUnder?: number | undefined;
 };
 
 /**
@@ -31,7 +33,7 @@ export type StartOptions = AdmitOptions & {
 export async function takeUp(
   session: ResidentSession,
   turn: QueuedTurn,
-  refuseClosed: () => void,
+  { isNew, refuseClosed }: { readonly isNew: boolean; refuseClosed(): void },
 ): Promise<boolean> {
   if (session.parts.effects.remembers === true) {
     try {
@@ -47,7 +49,7 @@ export async function takeUp(
   }
   // Before it is looked at: from here on its input cannot be taken back, where no lease says so.
   session.running = { turnId: turn.row.turnId, control: turn.control };
-  return lookAgain(session, turn);
+  return isNew ? false : lookAgain(session, turn);
 }
 
 /** Takes over what others committed, so that whoever is told of a turn's end finds it in the session. */
@@ -78,7 +80,7 @@ export async function isAwake({ parts }: ResidentSession, row: InboxRow): Promis
 export async function runUntilAsleep(
   session: ResidentSession,
   turn: QueuedTurn,
-  options: StartOptions,
+  options: StartOptions & { readonly isNew: boolean },
 ): Promise<TurnReport | undefined> {
   const { parts, lease } = session;
   const { row, control } = turn;
@@ -88,6 +90,7 @@ export async function runUntilAsleep(
   if (turn.hasRun) turn.shown.beginAgain();
   turn.hasRun = true;
   session.running = { turnId: row.turnId, control };
+  if (options.isNew) parts.effects.begin?.({ sessionId: session.id, turnId: row.turnId });
   lease.onLost = (error) => control.lose(error);
   const unlisten =
     parts.effects.remembers === true ? parts.watch.listen(() => listenForCancel(session, turn)) : undefined;

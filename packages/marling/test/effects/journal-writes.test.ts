@@ -61,3 +61,42 @@ test("[JE2] a hook waits for what was paid for until it is written, also when so
   await Promise.all([flushed, hook]);
   expect(order.toSorted()).toEqual(["hook", "written"]);
 });
+
+test("[JE8] attempts that begin together leave their marks in one write, and their outcomes in another", async () => {
+  const { effects, appends } = watched();
+  await run(effects, "model", "model_call");
+  const cut = async (): Promise<null> => null;
+  const attempt = (key: string): Promise<null> =>
+    effects.run({ ...turn, key: key as EffectKey, kind: "tool_attempt" }, async () => null, { cut });
+  await Promise.all(["one", "two", "three"].map(attempt));
+  expect(appends).toEqual([
+    ["done model", "started one", "started two", "started three"],
+    ["done one", "done two", "done three"],
+  ]);
+});
+
+test("[JE8] each of them is told when the write fails that they share", async () => {
+  const effects = journalEffects({
+    append: () => Promise.reject(new Error("no room")),
+    read: async () => [],
+  });
+  const attempts = ["one", "two"].map((key) => run(effects, key, "tool_attempt"));
+  const ends = await Promise.allSettled(attempts);
+  expect(ends.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+});
+
+test("[JE9] of a turn that nobody can have begun nothing is read, until it is let go", async () => {
+  let reads = 0;
+  const read = async (): Promise<readonly []> => {
+    reads += 1;
+    return [];
+  };
+  const effects = journalEffects({ append: async () => undefined, read });
+  effects.begin?.(turn);
+  await run(effects, "model", "model_call");
+  expect(await effects.knows?.(turn, "model" as EffectKey)).toBe(true);
+  expect(reads).toBe(0);
+  effects.forget?.(turn);
+  await run(effects, "model", "model_call");
+  expect(reads).toBe(1);
+});
