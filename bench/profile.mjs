@@ -3,7 +3,9 @@
 //
 //   npm run bench -- profile FILE... [--top 25] [--from NAME]     with --from only what happened below functions of that name
 
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { SourceMap } from "node:module";
+import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { number, table } from "./harness/figures.mjs";
 
@@ -14,8 +16,9 @@ const { values, positionals } = parseArgs({
 
 const IDLE = new Set(["(idle)", "(program)", "(root)"]);
 
-const placeOf = ({ url }) => url.replace(/^.*\/(dist|node_modules|bench)\//, "$1/") || "(native)";
+const placeOf = ({ url }) => url.replace(/^.*\/(src|dist|node_modules|bench)\//, "$1/") || "(native)";
 const nameOf = (frame) => `${frame.functionName || "(anonymous)"} ${placeOf(frame)}:${frame.lineNumber + 1}`;
+const maps = new Map();
 
 for (const file of positionals) {
   const { self, whole, files, total, busy } = summed(JSON.parse(readFileSync(file, "utf8")));
@@ -31,7 +34,7 @@ for (const file of positionals) {
 }
 
 function summed({ nodes, samples, timeDeltas }) {
-  const byId = new Map(nodes.map((node) => [node.id, node]));
+  const byId = new Map(nodes.map((node) => [node.id, { ...node, callFrame: inSource(node.callFrame) }]));
   const parents = new Map();
   for (const node of nodes) for (const child of node.children ?? []) parents.set(child, node.id);
   const [self, whole, files] = [new Map(), new Map(), new Map()];
@@ -59,4 +62,18 @@ function pathOf(id, { byId, parents }) {
   const path = [];
   for (let at = id; at !== undefined; at = parents.get(at)) path.push(byId.get(at).callFrame);
   return path;
+}
+
+/** Where a function of a bundle was written, if the bundle is still there with its source map. */
+function inSource(frame) {
+  if (!maps.has(frame.url)) maps.set(frame.url, sourceMapOf(frame.url));
+  const entry = maps.get(frame.url)?.findEntry(frame.lineNumber, frame.columnNumber);
+  if (entry?.originalSource === undefined) return frame;
+  const functionName = frame.functionName.replace(/\$\d+$/, ""); // of two with one name, the bundle renames the second
+  return { ...frame, functionName, url: entry.originalSource, lineNumber: entry.originalLine };
+}
+
+function sourceMapOf(url) {
+  const file = url.startsWith("file:") ? `${fileURLToPath(url)}.map` : "";
+  return existsSync(file) ? new SourceMap(JSON.parse(readFileSync(file, "utf8"))) : undefined;
 }

@@ -6,11 +6,25 @@
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openSqliteStore } from "../packages/marling/dist/store/sqlite/sqlite-store.js";
+import { fileURLToPath } from "node:url";
+import { rolldown } from "rolldown";
 
 const TURNS = process.argv.includes("--quick") ? 200 : 1000;
 const PAGE_SIZES = [512, 1024, 2048, 4096, 8192];
 const TEXT = 1600;
+
+/** From its source, since the size of a page is nobody's option. */
+const { openSqliteStore } = await bundled("../packages/marling/src/store/sqlite/sqlite-store.ts");
+
+async function bundled(source) {
+  const file = new URL("./tmp/sqlite-store.mjs", import.meta.url);
+  const input = fileURLToPath(new URL(source, import.meta.url));
+  const build = await rolldown({ input, platform: "node", external: ["@photostructure/sqlite"] });
+  await build.write({ file: fileURLToPath(file), codeSplitting: false });
+  const loaded = await import(file.href);
+  rmSync(file);
+  return loaded;
+}
 
 const SESSION = "5f1d9c1e-0b52-4a0e-9a53-1f1f6a0f8f11";
 const WORDS = "the turn is committed once and what it adds is written once whatever came before it ";

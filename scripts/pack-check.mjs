@@ -6,6 +6,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
+  filesBelow,
   library,
   npm,
   prepareWorkspace,
@@ -37,6 +38,7 @@ await runSteps(async () => {
   await prepareWorkspace();
   const tarball = await pack(library);
   await step(`install: at most ${MAX_INSTALLED_PACKAGES} packages`, () => install(project, [tarball]));
+  await step("the package holds scripts, their maps and declarations, and each source once", checkFiles);
   await step("optional peers are not installed, and what needs one says so", checkPeers);
   for (const entry of lean) await step(`import ${entry}`, () => importEntry(entry));
   await step("types", () => compile(entries.filter((entry) => !NAME_PEERS.includes(entry))));
@@ -78,6 +80,22 @@ async function install(into, tarballs) {
   const installed = Object.keys(record.packages);
   if (installed.length <= MAX_INSTALLED_PACKAGES) return;
   throw new StepFailed(`${installed.length} packages were installed:\n${installed.join("\n")}`);
+}
+
+/** The text of a source is in the map of the one file that has its code. */
+function checkFiles() {
+  const folder = join(project, "node_modules", manifest.name);
+  const files = filesBelow(folder);
+  const odd = files.filter(
+    (file) => !/^(package\.json|LICENSE|README\.md|dist\/.*\.(js|js\.map|d\.ts))$/.test(file),
+  );
+  const sources = files
+    .filter((file) => file.endsWith(".js.map"))
+    .flatMap((file) => JSON.parse(readFileSync(join(folder, file), "utf8")).sources)
+    .map((/** @type {string} */ source) => source.replace(/^(\.\.\/)+/, ""));
+  const twice = sources.filter((source, index) => sources.indexOf(source) !== index);
+  if (odd.length + twice.length === 0) return Promise.resolve();
+  return Promise.reject(new StepFailed(`not expected in the package:\n${[...odd, ...twice].join("\n")}`));
 }
 
 /** In the versions that the workspace is tested with. */

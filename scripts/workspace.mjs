@@ -2,8 +2,11 @@
 // Node builtins only, because it runs before anything is installed.
 
 import { spawn } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
 export const root = fileURLToPath(new URL("..", import.meta.url));
@@ -28,16 +31,63 @@ export async function prepareWorkspace({ say = console.log } = {}) {
   }
   const stale = whyNotBuilt();
   if (stale !== undefined) {
-    say(`Building with tsc (${stale}).`);
+    say(`Building (${stale}).`);
     await step("build", build, { say });
   }
 }
 
-/** Builds the packages. Outputs whose source is gone are removed by starting from an empty dist. */
+/**
+ * Builds the packages: tsc checks the types and writes declarations, then each package is bundled. The stamp is written
+ * last and says what was there before the first of it, so a source that changes meanwhile leaves a stale build behind.
+ * Until the types are right, the last build stays.
+ */
 export async function build() {
-  for (const folder of built)
-    if (outputsDisagree(folder) !== undefined) rmSync(join(folder, "dist"), { recursive: true, force: true });
+  const inputs = new Map(built.map((folder) => [folder, digests(folder)]));
+  for (const folder of built) mendDeclarations(folder);
   await quiet(process.execPath, [tsc, "-b", ...built]);
+  const { bundle } = await import("./bundle.mjs"); // Not before there are dependencies.
+  for (const folder of built) {
+    const outputs = await bundle(folder);
+    writeFileSync(stampOf(folder), JSON.stringify({ inputs: inputs.get(folder), outputs }));
+  }
+}
+
+/**
+ * tsc leaves declarations behind whose source is gone, and does not miss those that it wrote and somebody removed.
+ * @param {string} folder
+ */
+function mendDeclarations(folder) {
+  const { missing, stray } = declarations(folder);
+  for (const file of stray) rmSync(join(distOf(folder), file));
+  const before = readStamp(folder)?.inputs;
+  const isNew = (/** @type {string} */ file) =>
+    before !== undefined && before[pathOf(folder, file)] === undefined;
+  if (missing.every((file) => isNew(`src/${file.replace(/\.d\.ts$/, ".ts")}`))) return;
+  rmSync(join(distOf(folder), ".tsbuildinfo"), { force: true });
+}
+
+/** Builds when the build is not that of the sources; of several processes that want it one builds, the others wait. */
+export async function buildIfStale() {
+  const lock = join(tmpdir(), `marling-build-${statSync(root).ino}`);
+  for (let tries = 0; !claim(lock); tries += 1) {
+    if (tries > 1_200) throw new Error(`${lock}: expected the build of another process to end`);
+    await sleep(100);
+  }
+  try {
+    if (whyNotBuilt() !== undefined) await build();
+  } finally {
+    rmSync(lock, { recursive: true, force: true });
+  }
+}
+
+/** @param {string} lock */
+function claim(lock) {
+  try {
+    mkdirSync(lock);
+    return true;
+  } catch {
+    return false; // Somebody else builds.
+  }
 }
 
 /**
@@ -185,32 +235,75 @@ export function whyNotBuilt() {
 }
 
 /**
+ * Why a build is missing or not that of the sources. What tsc alone writes (`npm run check`) makes no build current.
  * @param {string} folder
  * @returns {string | undefined}
  */
 function whyStale(folder) {
-  const disagreement = outputsDisagree(folder);
-  if (disagreement !== undefined) return disagreement;
-  const info = join(folder, "dist", ".tsbuildinfo");
-  if (!existsSync(info)) return `${relative(root, folder)}/dist is missing`;
-  const builtAt = statSync(info).mtimeMs;
-  const inputs = [join(root, "tsconfig.base.json"), join(folder, "tsconfig.json")];
-  for (const file of filesBelow(join(folder, "src"))) inputs.push(join(folder, "src", file));
-  const newer = inputs.find((input) => statSync(input).mtimeMs > builtAt);
-  return newer === undefined ? undefined : `${relative(root, newer)} changed`;
+  const name = relative(root, folder);
+  const stamp = readStamp(folder);
+  if (stamp === undefined) return `${name} is not built`;
+  const { inputs, outputs } = stamp;
+  const current = digests(folder);
+  for (const file of Object.keys(inputs)) if (current[file] === undefined) return `${file} is gone`;
+  for (const file of Object.keys(current)) if (inputs[file] !== current[file]) return `${file} changed`;
+  const { missing, stray } = declarations(folder);
+  const [lost] = [...outputs.filter((file) => !existsSync(join(distOf(folder), file))), ...missing];
+  if (lost !== undefined) return `${name}/dist/${lost} is missing`;
+  return stray.length === 0 ? undefined : `${name}/dist/${stray[0]} has no source`;
+}
+
+/** @param {string} folder */
+const distOf = (folder) => join(folder, "dist");
+/** @param {string} folder */
+const stampOf = (folder) => join(distOf(folder), ".build.json");
+
+/**
+ * @param {string} folder
+ * @returns {{ inputs: Record<string, string>; outputs: string[] } | undefined}
+ */
+function readStamp(folder) {
+  const path = stampOf(folder);
+  return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : undefined;
 }
 
 /**
- * Says which source lacks an output or which output lacks a source, if any.
+ * @param {string} folder
+ * @param {string} file
+ */
+const pathOf = (folder, file) => relative(root, join(folder, file)).replaceAll("\\", "/");
+
+/**
+ * Everything that a build is made of, by path.
+ * @param {string} folder
+ * @returns {Record<string, string>}
+ */
+function digests(folder) {
+  const own = ["package.json", "tsconfig.json", ...sourcesOf(folder).map((file) => `src/${file}`)];
+  const shared = ["package-lock.json", "tsconfig.base.json", "scripts/bundle.mjs"];
+  const files = [...shared, ...own.map((file) => pathOf(folder, file))];
+  return Object.fromEntries(files.map((file) => [file, digest(readFileSync(join(root, file)))]));
+}
+
+/** @param {Buffer} content */
+function digest(content) {
+  return createHash("sha1").update(content).digest("base64");
+}
+
+/** @param {string} folder */
+function sourcesOf(folder) {
+  return filesBelow(join(folder, "src")).filter((file) => file.endsWith(".ts"));
+}
+
+/**
+ * Which declarations there should be but are not, and which have no source.
  * @param {string} folder
  */
-function outputsDisagree(folder) {
-  const sources = filesBelow(join(folder, "src")).filter((file) => file.endsWith(".ts"));
-  const outputs = filesBelow(join(folder, "dist")).filter((file) => file.endsWith(".js"));
-  const expected = new Set(sources.map((file) => file.replace(/\.ts$/, ".js")));
-  const found = new Set(outputs);
-  const name = relative(root, folder);
-  for (const file of expected) if (!found.has(file)) return `${name}/dist/${file} is missing`;
-  for (const file of found) if (!expected.has(file)) return `${name}/dist/${file} has no source`;
-  return undefined;
+function declarations(folder) {
+  const expected = new Set(sourcesOf(folder).map((file) => file.replace(/\.ts$/, ".d.ts")));
+  const found = new Set(filesBelow(distOf(folder)).filter((file) => file.endsWith(".d.ts")));
+  return {
+    missing: [...expected].filter((file) => !found.has(file)),
+    stray: [...found].filter((file) => !expected.has(file)),
+  };
 }

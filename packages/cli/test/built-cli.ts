@@ -1,38 +1,15 @@
 // The program as it is built and installed, and processes of it for tests.
 
 import { spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
-import { build, root, whyNotBuilt } from "../../../scripts/workspace.mjs";
+import { buildIfStale, root } from "../../../scripts/workspace.mjs";
 
 const cli = join(root, "packages", "cli");
 
 export const program: string = join(cli, "dist", "main.js");
-
-/** Builds the program when a source is newer; one test file at a time, the others wait. */
-export async function buildCli(): Promise<void> {
-  const lock = join(tmpdir(), `marling-cli-build-${statSync(cli).ino}`);
-  for (let tries = 0; !claim(lock); tries += 1) {
-    if (tries > 1_200) throw new Error(`${lock}: expected the build of another test file to end`);
-    await sleep(100);
-  }
-  try {
-    if (whyNotBuilt() !== undefined) await build();
-  } finally {
-    rmSync(lock, { recursive: true, force: true });
-  }
-}
-
-function claim(lock: string): boolean {
-  try {
-    mkdirSync(lock);
-    return true;
-  } catch {
-    return false; // Somebody else builds.
-  }
-}
+export const buildCli: () => Promise<void> = buildIfStale;
 
 /** A folder of its own, with its real path; removed by `close`. */
 export function makeFolder(): { readonly path: string; close(): void } {

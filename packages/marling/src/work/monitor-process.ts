@@ -6,7 +6,7 @@
 //        left behind in its group is ended too. What left the group (setsid) is out of reach.
 // The profile that a login shell reads may set variables and print lines of its own.
 
-import { type ChildProcessByStdio, spawn } from "node:child_process";
+import type { ChildProcessByStdio } from "node:child_process";
 import { stat } from "node:fs/promises";
 import { basename, resolve as resolvePath } from "node:path";
 import type { Readable } from "node:stream";
@@ -57,6 +57,7 @@ export async function launchMonitor(spec: MonitorSpec, options: LaunchOptions): 
   const cwd = resolvePath(options.cwd ?? ".", spec.cwd ?? ".");
   await requireDirectory(spec, cwd);
   const shell = options.shell ?? loginShell(options.environment);
+  const { spawn } = process.getBuiltinModule("node:child_process"); // Needed by few, and every import would pay for it.
   try {
     const child = spawn(shell, ["-l", "-c", spec.command], {
       cwd,
