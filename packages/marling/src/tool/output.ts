@@ -7,7 +7,7 @@
 import { MarlingError, messageOf } from "../base/errors.ts";
 import { unreachable } from "../base/unreachable.ts";
 import type { AttachmentSource } from "../model/attachment.ts";
-import { isJsonObject, type Json, type JsonObject } from "../model/json.ts";
+import { canonicalJson, isJsonObject, type Json, type JsonObject } from "../model/json.ts";
 import type { ModelToolReturn, ModelToolReturnPart } from "../model/tool-call.ts";
 import {
   isPendingResult,
@@ -145,6 +145,7 @@ function attachmentParts(raw: ToolValue | undefined): readonly ModelToolReturnPa
 }
 
 function piecesOf(value: ToolValue): readonly ModelToolReturnPart[] {
+  if (!hasTags(value)) return textPart(canonicalJson(value));
   const parts: ModelToolReturnPart[] = [];
   let text = "";
   for (const piece of pieces(value)) {
@@ -204,7 +205,16 @@ function byKey([a]: readonly [string, Json], [b]: readonly [string, Json]): numb
 
 /** The sources in a value, in reading order. */
 function attachmentsIn(value: ToolValue): readonly AttachmentSource[] {
-  return [...pieces(value)].filter((piece) => typeof piece !== "string");
+  return hasTags(value) ? [...pieces(value)].filter((piece) => typeof piece !== "string") : [];
+}
+
+/** Whether anything in a value stands for something else; most values are what they are. */
+function hasTags(value: ToolValue): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  if (Array.isArray(value)) return value.some(hasTags);
+  if (Object.hasOwn(value, TOOL_VALUE_KEY)) return true;
+  for (const key in value) if (hasTags((value as JsonObject)[key] as Json)) return true;
+  return false;
 }
 
 /** Puts sources in the place of those that stand in a value, in reading order. */

@@ -20,7 +20,7 @@ let kills = 0;
 test.each([
   ["text", 10],
   ["tools", 40],
-  ["mixed", 30],
+  ["mixed", 26],
   ["hooks", 50],
   ["frames", 25],
   ["retries", 16],
