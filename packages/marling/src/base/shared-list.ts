@@ -7,6 +7,7 @@
 //   L5  branches of branches stay shallow: small segments below a new branch are joined, so that reading an item takes
 //       a number of steps that grows with the logarithm of the length at most.
 //   L6  the beginning of a list may be left out until somebody reads it: then it is asked for, once.
+//   L7  a branch shares what is before it, and nothing that is appended to it is kept by the list that it left.
 
 interface Segment<T> {
   readonly items: T[];
@@ -64,6 +65,11 @@ export class SharedList<T> implements Iterable<T> {
     return new SharedList(segment, this.length + added.length, this.#keyOf);
   }
 
+  /** A version with the same items for another owner: see L7. */
+  branch(): SharedList<T> {
+    return new SharedList(SharedList.#segmentOf<T>([], this.#branchGround()), this.length, this.#keyOf);
+  }
+
   /** The version that has the first `length` items. */
   take(length: number): SharedList<T> {
     if (length >= this.length) return this;
@@ -106,6 +112,13 @@ export class SharedList<T> implements Iterable<T> {
     return found;
   }
 
+  /** How many items at the beginning are not there until somebody reads them. */
+  get unloaded(): number {
+    let list: SharedList<T> = this;
+    for (let base = list.#segment.base; base !== undefined; base = list.#segment.base) list = base;
+    return list.#segment.isLoaded ? 0 : list.length;
+  }
+
   /** How many items both versions begin with because they share them; items that are the same by chance do not count. */
   sharedLength(other: SharedList<T>): number {
     const lengths = new Map<Segment<T>, number>();
@@ -121,6 +134,7 @@ export class SharedList<T> implements Iterable<T> {
   /** The last `count` items, oldest first; costs `count`. */
   tail(count: number): readonly T[] {
     const from = Math.max(0, this.length - count);
+    if (from >= this.#start) return this.#segment.items.slice(from - this.#start, this.#own);
     const items: T[] = [];
     for (let index = from; index < this.length; index += 1) items.push(this.at(index) as T);
     return items;
@@ -128,6 +142,8 @@ export class SharedList<T> implements Iterable<T> {
 
   toArray(): readonly T[] {
     if (this.#array !== undefined) return this.#array;
+    const { base } = this.#segment;
+    if (this.#own === 0 && base !== undefined) return base.toArray();
     const parts: (readonly T[])[] = [];
     for (let list: SharedList<T> | undefined = this; list !== undefined; list = list.#segment.base) {
       parts.push(list.#segment.items.slice(0, list.#own));
@@ -185,6 +201,8 @@ export class SharedList<T> implements Iterable<T> {
 
   /** What a branch of this version lies on: the version itself, or the same items in fewer segments. */
   #branchGround(): SharedList<T> {
+    const { base } = this.#segment;
+    if (this.#own === 0 && base !== undefined) return base.#branchGround();
     this.#ground ??= this.#segment.depth < DEEPEST ? this : this.#joined();
     return this.#ground;
   }

@@ -1,18 +1,15 @@
 // Names that a stored session needs: policies and snapshots name models and plugins, and this runtime must have them.
 
 import { MarlingError } from "../base/errors.ts";
-import type { SessionId } from "../model/ids.ts";
 import { decodePluginSnapshot } from "../plugin/snapshot.ts";
-import { currentFrame } from "../session/graph.ts";
+import type { StoredSession } from "../store/contract.ts";
 import type { KernelParts } from "./parts.ts";
-import { decodeState } from "./session-state.ts";
+import { storedAssignment } from "./session-state.ts";
 
 /** Throws `needs_binding` when this runtime cannot go on with a session as it was left. */
-export async function requireBindings(parts: KernelParts, id: SessionId): Promise<void> {
-  const stored = await parts.store.load(id, { isPartial: true });
-  if (stored === undefined) return;
-  const { graph } = decodeState(stored, { isLive: !parts.store.isDurable });
-  const { model } = currentFrame(graph).assignment.policy;
+export function requireBindings(parts: KernelParts, stored: StoredSession): void {
+  const { sessionId: id } = stored;
+  const { model } = storedAssignment(stored).policy;
   const { plugins } = stored.components;
   const known = new Set(parts.plugins.plugins.map((plugin) => plugin.id as string));
   const pluginIds = plugins === undefined ? [] : Object.keys(decodePluginSnapshot(plugins).plugins);

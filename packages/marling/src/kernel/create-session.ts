@@ -16,19 +16,12 @@ import type { PluginSession } from "../plugin/plugin-session.ts";
 import { decodeSessionCreateRequest, type SessionCreateRequest } from "../plugin/session-create.ts";
 import { bodiesOf } from "../session/append-node.ts";
 import type { FrameAssignment, SessionAuthority } from "../session/frame.ts";
-import {
-  type Appended,
-  appendToGraph,
-  createGraph,
-  currentFrame,
-  forkGraph,
-  withAssignment,
-} from "../session/graph.ts";
+import { type Appended, appendToGraph, createGraph, forkGraph, withAssignment } from "../session/graph.ts";
 import { modelOf } from "./model-binding.ts";
 import { materialize } from "./open-session.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { reachable } from "./session-reach.ts";
-import { decodeState, NOTHING_SAVED, type SessionState } from "./session-state.ts";
+import { NOTHING_SAVED, type SessionState, storedAssignment } from "./session-state.ts";
 import { tokensLeft } from "./spending.ts";
 
 /** What a new session is made from. */
@@ -38,7 +31,8 @@ interface Origin {
   readonly parent: ResidentSession | undefined;
   /** What it runs with where nothing else is asked for. */
   readonly policy: SessionPolicy;
-  /** Where the session stood whose history it begins with, if there is one. */
+  /** The session whose history it begins with, if there is one, and where that stood. */
+  readonly source: ResidentSession | undefined;
   readonly start: SessionState | undefined;
   /** The effect that asks for it. */
   readonly cause: string | undefined;
@@ -68,8 +62,8 @@ export async function createSession(
 }
 
 async function makeSession(origin: Origin, request: SessionCreateRequest): Promise<ResidentSession> {
-  const { id, from, parent, start } = origin;
-  const { parts } = from;
+  const { id, parent, source, start } = origin;
+  const { parts } = origin.from;
   const assignment = assignmentOf(origin, request);
   const { graph, nodes } = startGraph(origin, assignment, request);
   const state: SessionState = {
@@ -84,10 +78,11 @@ async function makeSession(origin: Origin, request: SessionCreateRequest): Promi
   };
   const plugins = buildPlugins(origin, assignment.authority, { isFresh: request.plugins === "fresh" });
   const { firstTurnInput } = request;
-  if (start === undefined) return materialize(parts, { plugins, state, opening: nodes, firstTurnInput });
-  const { sessionId: source, leaf } = start.graph;
-  const share = () => parts.store.fork({ from: source, as: id, at: leaf });
-  return materialize(parts, { plugins, state, opening: nodes, start: share, firstTurnInput });
+  const materials = { plugins, state, opening: nodes, firstTurnInput };
+  if (start === undefined) return materialize(parts, materials);
+  const { sessionId: from, leaf } = start.graph;
+  const share = () => parts.store.fork({ from, as: id, at: leaf });
+  return materialize(parts, { ...materials, source, start: share });
 }
 
 function originOf(
@@ -96,7 +91,8 @@ function originOf(
   request: SessionCreateRequest,
 ): Omit<Origin, "cause"> {
   const source = sourceOf(from, request);
-  return { id, from, parent: parentOf(from, request), policy: (source ?? from).policy, start: source?.state };
+  const { policy } = source ?? from;
+  return { id, from, parent: parentOf(from, request), policy, source, start: source?.state };
 }
 
 /** The session whose history the new one begins with, if any. */
@@ -152,7 +148,7 @@ async function isMadeBy(
   const open = parts.sessions.find(id);
   if (open !== undefined) return open.frame.assignment.cause === cause;
   const stored = await parts.store.load(id, { isPartial: true });
-  return stored !== undefined && currentFrame(decodeState(stored).graph).assignment.cause === cause;
+  return stored !== undefined && storedAssignment(stored).cause === cause;
 }
 
 async function reserve({ parts }: ResidentSession, id: SessionId): Promise<(() => void) | undefined> {

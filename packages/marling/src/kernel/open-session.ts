@@ -24,6 +24,7 @@ import { createGraph, currentFrame, withAssignment, withProtocolOptions } from "
 import type { SessionNode } from "../session/node.ts";
 import type { Announcement, StoredSession } from "../store/contract.ts";
 import type { ToolState } from "../tool/contract.ts";
+import { requireBindings } from "./bindings.ts";
 import { commitChange, isContended } from "./commit.ts";
 import { configureSession } from "./configure.ts";
 import { restoreExecutionState } from "./execution-state.ts";
@@ -33,10 +34,12 @@ import { ResidentSession } from "./resident-session.ts";
 import { restoreProtocol, savedMarks } from "./restore-session.ts";
 import { hostServices } from "./services.ts";
 import {
+  decodeFork,
   decodeState,
   NOTHING_SAVED,
   type SavedMarks,
   type SessionState,
+  type StoredFork,
   WORK_OF_ANOTHER,
 } from "./session-state.ts";
 import { SessionWork } from "./session-work.ts";
@@ -52,6 +55,8 @@ export interface OpenOptions {
   readonly parentAuthority?: SessionAuthority | undefined;
   /** The stored state was forked from another session and has not been opened since. */
   readonly isFork?: boolean;
+  /** It is not the host that opens it: what this runtime cannot go on with is left alone. */
+  readonly isUnasked?: boolean;
 }
 
 export interface OpenedSession {
@@ -79,6 +84,19 @@ export async function openSession(
   }
 }
 
+/** Opens what a session was forked into. Nodes that the source has in memory are shared with it; else they are read. */
+export async function openFork(
+  parts: KernelParts,
+  forked: StoredFork,
+  source: ResidentSession | undefined,
+): Promise<OpenedSession> {
+  const options = { policy: {}, pluginOptions: undefined, parent: undefined, isFork: true };
+  const before = source && decodeFork(forked, source.state.graph, { isLive: !parts.store.isDurable });
+  if (before === undefined) return openSession(parts, forked.sessionId, options);
+  const session = await reopenSession(parts, { stored: forked, before, source }, options);
+  return { session, inputs: forked.inputs, unannounced: forked.unannounced };
+}
+
 async function loadSession({ store }: KernelParts, id: SessionId): Promise<StoredSession | undefined> {
   return store.load(id, { isPartial: true }).catch((thrown: unknown) => {
     throw storeFault(thrown, id);
@@ -91,7 +109,9 @@ async function openStored(
   options: OpenOptions,
 ): Promise<OpenedSession> {
   const { inputs, unannounced } = stored;
-  const session = await reopenSession(parts, stored, options);
+  if (options.isUnasked === true) requireBindings(parts, stored);
+  const before = decodeState(stored, { isLive: !parts.store.isDurable });
+  const session = await reopenSession(parts, { stored, before }, options);
   if (options.isFork !== true) session.work.restore(stored.components.work);
   return { session, inputs, unannounced };
 }
@@ -121,13 +141,19 @@ async function beginSession(
   return materialize(parts, { plugins, state, opening: state.graph.path.toArray() });
 }
 
+interface Reopened {
+  readonly stored: StoredFork;
+  /** Its state as it was stored. */
+  readonly before: SessionState;
+  readonly source?: ResidentSession | undefined;
+}
+
 async function reopenSession(
   parts: KernelParts,
-  stored: StoredSession,
+  { stored, before, source }: Reopened,
   options: OpenOptions,
 ): Promise<ResidentSession> {
   const { isFork = false, parent } = options;
-  const before = decodeState(stored, { isLive: !parts.store.isDurable });
   if (parent !== undefined && parent !== before.parentSessionId) throw otherParent(before, parent);
   const { assignment } = currentFrame(before.graph);
   const { pluginOptions } = assignment.authority;
@@ -149,7 +175,8 @@ async function reopenSession(
     graph: withAssignment(before.graph, { ...assignment, authority }),
     saved: isFork ? savedOfFork(stored) : savedMarks(plugins, { snapshot, toolState }),
   };
-  return materialize(parts, { plugins, state, policy: options.policy, ...(isFork ? { opening: [] } : {}) });
+  const opening = isFork ? { opening: [] } : {};
+  return materialize(parts, { plugins, state, source, policy: options.policy, ...opening });
 }
 
 export interface Materials {
@@ -157,8 +184,10 @@ export interface Materials {
   readonly state: SessionState;
   /** The nodes that a new session begins with. */
   readonly opening?: readonly SessionNode[];
+  /** The session that it shares the beginning of its history with, where that is open. */
+  readonly source?: ResidentSession | undefined;
   /** Puts the history that a new session shares with another into the store, just before its own first commit. */
-  start?(): Promise<StoredSession>;
+  start?(): Promise<StoredFork>;
   /** What a stored session shall run with from now on. */
   readonly policy?: Partial<SessionPolicy>;
   /** What a new session has for its first turn. */
@@ -167,11 +196,12 @@ export interface Materials {
 
 /** Makes a session resident from its plugins and state; a new one is committed when nothing can fail any more. */
 export async function materialize(parts: KernelParts, materials: Materials): Promise<ResidentSession> {
-  const { plugins, state, opening, policy = {} } = materials;
+  const { plugins, state, source, opening, policy = {} } = materials;
   try {
     const session = new ResidentSession(parts, {
       plugins,
       state,
+      source,
       services: hostServices,
       work: (made) => new SessionWork(made),
     });
@@ -200,7 +230,7 @@ export async function materialize(parts: KernelParts, materials: Materials): Pro
 }
 
 /** A fork begins with nothing written of its own, and with nothing of what goes on beside the turns of the other. */
-function savedOfFork({ components }: StoredSession): SavedMarks {
+function savedOfFork({ components }: StoredFork): SavedMarks {
   return components.work === undefined ? NOTHING_SAVED : { ...NOTHING_SAVED, work: WORK_OF_ANOTHER };
 }
 

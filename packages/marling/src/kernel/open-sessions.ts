@@ -11,7 +11,6 @@ import type { SessionCreated, SessionCreateRequest } from "../plugin/session-cre
 import type { InboxRow } from "../store/contract.ts";
 import type { AdmitOptions, Admitted } from "./admit.ts";
 import { announceAgain } from "./announce.ts";
-import { requireBindings } from "./bindings.ts";
 import type { ChildSession } from "./child-turns.ts";
 import { createSession, type MadeSession } from "./create-session.ts";
 import { type OpenedSession, openSession } from "./open-session.ts";
@@ -220,9 +219,9 @@ export class OpenSessions {
     for (const turn of left) this.#onRecovered(turn);
   }
 
-  async #openBound(id: SessionId): Promise<OpenedSession> {
-    await requireBindings(this.parts, id);
-    return openSession(this.parts, id, { policy: {}, pluginOptions: undefined, parent: undefined });
+  #openBound(id: SessionId): Promise<OpenedSession> {
+    const options = { policy: {}, pluginOptions: undefined, parent: undefined, isUnasked: true };
+    return openSession(this.parts, id, options);
   }
 
   async #letGoWhenDone(open: Open): Promise<void> {

@@ -11,9 +11,16 @@ export class ProjectedHistory {
   #projected: (ModelMessage | undefined)[] = [];
   /** How many of them say nothing to a model. */
   #silent = 0;
+  /** Has what was projected of the history that this one begins with, until this one is asked for something. */
+  #source: ProjectedHistory | undefined;
+
+  constructor(source?: ProjectedHistory) {
+    this.#source = source === undefined ? undefined : (source.#source ?? source);
+  }
 
   /** What a model is sent of these messages; those that say nothing to a model are left out. */
   project(messages: SharedList<Message>): readonly ModelMessage[] {
+    this.#takeOver();
     const shared = sharedLength(this.#messages, messages);
     for (const dropped of this.#projected.splice(shared)) if (dropped === undefined) this.#silent -= 1;
     for (const message of messages.tail(messages.length - shared)) {
@@ -29,15 +36,22 @@ export class ProjectedHistory {
         : this.#projected.filter((message) => message !== undefined);
     return projected as readonly ModelMessage[];
   }
+
+  /** What was projected for the source serves here too. */
+  #takeOver(): void {
+    const source = this.#source;
+    if (source === undefined) return;
+    this.#source = undefined;
+    this.#messages = source.#messages;
+    this.#projected = source.#projected.slice();
+    this.#silent = source.#silent;
+  }
 }
 
-/** How many messages two lists begin with that are the same. Lists that share none may still hold the same ones. */
+/** How many messages two lists begin with that are the same: those that they share, and the very same ones behind them. */
 function sharedLength(before: SharedList<Message>, now: SharedList<Message>): number {
-  const shared = before.sharedLength(now);
-  if (shared > 0) return shared;
-  const [a, b] = [before.toArray(), now.toArray()];
-  const most = Math.min(a.length, b.length);
-  let length = 0;
-  while (length < most && a[length] === b[length]) length += 1;
+  const most = Math.min(before.length, now.length);
+  let length = before.sharedLength(now);
+  while (length < most && before.at(length) === now.at(length)) length += 1;
   return length;
 }

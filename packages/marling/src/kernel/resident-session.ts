@@ -73,7 +73,7 @@ export class ResidentSession {
   readonly plugins: PluginSession;
   readonly parts: KernelParts;
   readonly promptCache: PromptCache = new PromptCache();
-  readonly projectedHistory: ProjectedHistory = new ProjectedHistory();
+  readonly projectedHistory: ProjectedHistory;
   /** Turns, commands and configuration, one after the other. */
   readonly writer: SerialQueue = new SerialQueue();
   /** Appends and commits, which may land during a turn. */
@@ -119,6 +119,8 @@ export class ResidentSession {
     init: {
       readonly plugins: PluginSession;
       readonly state: SessionState;
+      /** The session whose history it begins with, where that is open. */
+      readonly source?: ResidentSession | undefined;
       services(session: ResidentSession): HostServices;
       work(session: ResidentSession): SessionWork;
     },
@@ -128,6 +130,7 @@ export class ResidentSession {
     this.id = init.state.graph.sessionId;
     this.#state = init.state;
     this.#usage = totalOf(init.state);
+    this.projectedHistory = new ProjectedHistory(init.source?.projectedHistory);
     this.#registry = init.plugins.toolRegistry;
     this.#services = init.services(this);
     const { trace, clock, owner } = parts;

@@ -6,17 +6,16 @@ import { decodeJsonObject, type JsonObject } from "../model/json.ts";
 import type { SessionPolicy } from "../model/policy.ts";
 import type { PluginHost } from "../plugin/plugin-host.ts";
 import type { SessionAuthority } from "../session/frame.ts";
-import { currentFrame } from "../session/graph.ts";
 import type { ResolveStatus, SessionFilter, SessionPage, VacuumReport } from "../store/contract.ts";
 import type { ApprovalQuestion } from "./approval.ts";
 import type { ApprovalAdmin, ApprovalVerdict } from "./approvals.ts";
 import { reconfigureSession } from "./configure.ts";
-import { openSession } from "./open-session.ts";
+import { openFork, openSession } from "./open-session.ts";
 import { OpenSessions } from "./open-sessions.ts";
 import type { KernelParts } from "./parts.ts";
 import { Recovery, type RecoveryReport } from "./recovery.ts";
 import type { Session } from "./session.ts";
-import { decodeState } from "./session-state.ts";
+import { storedAssignment } from "./session-state.ts";
 import { refuseNested, type Tenancy, Tenants } from "./tenants.ts";
 import type { TriggerPump } from "./trigger-pump.ts";
 import type { TriggerAdmin } from "./triggers.ts";
@@ -293,7 +292,7 @@ export class Runtime implements AsyncDisposable {
         `option parent: expected a session that exists, found ${id}`,
         { details: { sessionId: id } },
       );
-    return currentFrame(decodeState(stored).graph).assignment.authority;
+    return storedAssignment(stored).authority;
   }
 
   async #delete(id: SessionId): Promise<void> {
@@ -306,9 +305,9 @@ export class Runtime implements AsyncDisposable {
     this.#refuseClosed();
     const to = sessionId(as);
     const point: { readonly at?: NodeId } = at === undefined ? {} : { at: nodeId(at) };
-    await this.#parts.store.fork({ from: id, as: to, ...point });
-    const { handle, resident } = await this.#open.track(to, async () =>
-      openSession(this.#parts, to, { policy: {}, pluginOptions: undefined, parent: undefined, isFork: true }),
+    const forked = await this.#parts.store.fork({ from: id, as: to, ...point });
+    const { handle, resident } = await this.#open.track(to, () =>
+      openFork(this.#parts, forked, this.#open.find(id)),
     );
     if (resident.plugins.hasRuntimeEventHooks)
       await resident.plugins.emitRuntimeEvent({ kind: "session_forked", sessionId: to, from: id });

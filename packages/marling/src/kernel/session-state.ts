@@ -6,8 +6,8 @@ import type { JsonObject } from "../model/json.ts";
 import type { TokenUsage, UsageEntry } from "../model/usage.ts";
 import { decodeFrame } from "../session/decode-frame.ts";
 import { decodeSessionNode } from "../session/decode-node.ts";
-import type { Frame } from "../session/frame.ts";
-import { loadGraph, type SessionGraph } from "../session/graph.ts";
+import type { Frame, FrameAssignment } from "../session/frame.ts";
+import { forkGraph, loadGraph, type SessionGraph } from "../session/graph.ts";
 import type { SessionNode } from "../session/node.ts";
 import type { SessionHead, StoredSession } from "../store/contract.ts";
 
@@ -23,6 +23,9 @@ export interface SessionState {
   /** What the stored components were made from; a component is written again when its mark moved. */
   readonly saved: SavedMarks;
 }
+
+/** A session as a store forked it: without its nodes, which are those of its source. */
+export type StoredFork = Omit<StoredSession, "nodes" | "earlier">;
 
 export interface SavedMarks {
   readonly plugins: bigint | undefined;
@@ -54,27 +57,23 @@ export function encodeNodes(nodes: readonly SessionNode[]): readonly JsonObject[
   return nodes as unknown as readonly JsonObject[];
 }
 
+/** Whether what a store gives back are the very values it was given, because it lives in this process. */
+export interface StoredValues {
+  readonly isLive?: boolean;
+}
+
 /**
  * The state that was stored. What comes from outside the process is checked node by node; a store that lives in it
  * gives back the very values it was given, and those are shared.
  */
-export function decodeState(
-  stored: StoredSession,
-  { isLive = false }: { readonly isLive?: boolean } = {},
-): SessionState {
-  const { sessionId, head, revision, nodes } = stored;
-  if (head.version !== 1) {
-    throw new MarlingError(
-      "unsupported_version",
-      `session ${sessionId}: expected head version 1, found ${head.version}`,
-    );
-  }
+export function decodeState(stored: StoredSession, { isLive = false }: StoredValues = {}): SessionState {
+  const { sessionId, head, nodes, earlier } = stored;
+  refuseVersion(stored);
   const decodeNodes = (list: readonly JsonObject[]): readonly SessionNode[] =>
     isLive
       ? (list as unknown as readonly SessionNode[])
       : list.map((node, index) => decodeSessionNode(node, `nodes[${index}]`));
   const decoded = decodeNodes(nodes);
-  const { earlier } = stored;
   const graph = loadGraph({
     sessionId,
     nodes: decoded,
@@ -82,11 +81,50 @@ export function decodeState(
       earlier === undefined
         ? undefined
         : { length: decoded[0]?.generation ?? 0, load: () => decodeNodes(earlier()) },
-    frames: isLive
-      ? (head.frames as unknown as readonly Frame[])
-      : head.frames.map((frame, index) => decodeFrame(frame, `frames[${index}]`)),
+    frames: decodeFrames(head, { isLive }),
     currentFrameId: frameId(head.currentFrameId),
   });
+  return stateWith(graph, stored);
+}
+
+/**
+ * The state of a fork, with the nodes of a version of its source that has them in memory: nothing of the history is read
+ * or copied. Nothing when the source was not there yet, or has not loaded what is before its current frame.
+ */
+export function decodeFork(
+  forked: StoredFork,
+  source: SessionGraph,
+  { isLive = false }: StoredValues = {},
+): SessionState | undefined {
+  const { sessionId, head } = forked;
+  refuseVersion(forked);
+  if (head.leaf === null || source.path.loadedPositionOf(head.leaf) === undefined) return undefined;
+  const frames = decodeFrames(head, { isLive });
+  return stateWith(forkGraph(source, { sessionId, at: head.leaf, frames }), forked);
+}
+
+/** What the current frame of a stored session is assigned; looks at nothing else. */
+export function storedAssignment(stored: StoredFork): FrameAssignment {
+  const { frames, currentFrameId } = stored.head;
+  refuseVersion(stored);
+  return decodeFrame(
+    frames.findLast(({ id }) => id === currentFrameId),
+    "frame",
+  ).assignment;
+}
+
+function refuseVersion({ sessionId, head }: StoredFork): void {
+  if (head.version === 1) return;
+  const message = `session ${sessionId}: expected head version 1, found ${head.version}`;
+  throw new MarlingError("unsupported_version", message);
+}
+
+function decodeFrames({ frames }: SessionHead, { isLive }: StoredValues): readonly Frame[] {
+  if (isLive) return frames as unknown as readonly Frame[];
+  return frames.map((frame, index) => decodeFrame(frame, `frames[${index}]`));
+}
+
+function stateWith(graph: SessionGraph, { head, revision }: StoredFork): SessionState {
   return {
     graph,
     revision,

@@ -22,10 +22,14 @@ const LONGEST_ID = 512;
 /** Ids that are put together from others have room for them. */
 const LONGEST_DERIVED_ID = 4096;
 
+/** What nearly every id consists of: ASCII that can be printed, and no blank at the beginning. */
+const PLAIN = /^[!-~][ -~]*$/;
+
 function decodeId<T extends string>(kind: string, raw: unknown, longest = LONGEST_ID): T {
   if (typeof raw !== "string") {
     throw refuse(kind, `expected a string, found ${raw === null ? "null" : typeof raw}`);
   }
+  if (raw.length <= longest && raw !== "__proto__" && PLAIN.test(raw)) return raw as T;
   if (raw.trim() === "") throw refuse(kind, "expected a non-blank string, found a blank one");
   if (raw.length > longest) throw refuse(kind, `expected at most ${longest} characters, found ${raw.length}`);
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused here

@@ -1,5 +1,6 @@
 // JSON values: what marling stores, compares and hashes.
 //   J1  a value that enters is checked once (`decodeJson`), with the path of the culprit in the error.
+//   J4  a value that nobody else holds may be adopted: what is plain JSON is frozen and not copied (`adoptJson`).
 //   J2  canonical text sorts keys, so equal values have equal texts.
 //   J3  a value nests at most MAX_JSON_DEPTH levels, so that whatever walks it stays within the stack.
 
@@ -13,6 +14,11 @@ export const MAX_JSON_DEPTH = 512;
 /** Checks and copies a value into frozen JSON. Members that are `undefined` are left out, as in `JSON.stringify`. */
 export function decodeJson(value: unknown, where = "value"): Json {
   return copy(value, where, []);
+}
+
+/** As `decodeJson`, of a value that nobody else holds: plain JSON is frozen as it is, anything else is copied or refused. */
+export function adoptJson(value: unknown, where = "value"): Json {
+  return freeze(value, 0) ? (value as Json) : decodeJson(value, where);
 }
 
 /** As `decodeJson`, and the value must be an object. */
@@ -34,16 +40,58 @@ export function isPlainObject(value: object): boolean {
 
 /** The text of a value with sorted keys and no spaces. */
 export function canonicalJson(value: Json): string {
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
-  if (!isJsonObject(value)) return JSON.stringify(value);
-  const keys = Object.keys(value).sort();
-  return `{${keys.map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key] as Json)}`).join(",")}}`;
+  if (typeof value === "string") return JSON.stringify(value);
+  if (typeof value !== "object" || value === null) return String(value);
+  let text = "";
+  if (Array.isArray(value)) {
+    for (const item of value) text += text === "" ? canonicalJson(item) : `,${canonicalJson(item)}`;
+    return `[${text}]`;
+  }
+  for (const key of Object.keys(value).sort()) {
+    const member = `${JSON.stringify(key)}:${canonicalJson((value as JsonObject)[key] as Json)}`;
+    text += text === "" ? member : `,${member}`;
+  }
+  return `{${text}}`;
 }
 
 export function jsonEqual(a: Json | undefined, b: Json | undefined): boolean {
   if (a === b) return true;
-  if (a === undefined || b === undefined) return false;
-  return canonicalJson(a) === canonicalJson(b);
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  if (Array.isArray(a) || Array.isArray(b)) {
+    if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
+    return a.every((item, index) => jsonEqual(item, b[index]));
+  }
+  const [one, other] = [a as JsonObject, b as JsonObject];
+  const keys = Object.keys(one);
+  if (keys.length !== Object.keys(other).length) return false;
+  return keys.every((key) => Object.hasOwn(other, key) && jsonEqual(one[key], other[key]));
+}
+
+/** Freezes a value to the bottom, as far as it is plain JSON; says whether all of it is. */
+function freeze(value: unknown, depth: number): boolean {
+  switch (typeof value) {
+    case "string":
+    case "boolean":
+      return true;
+    case "number":
+      return Number.isFinite(value) && !Object.is(value, -0);
+    case "object":
+      return value === null || (depth < MAX_JSON_DEPTH && freezeMembers(value, depth + 1));
+    default:
+      return false;
+  }
+}
+
+function freezeMembers(value: object, depth: number): boolean {
+  if (Array.isArray(value)) {
+    for (const item of value) if (!freeze(item, depth)) return false;
+  } else {
+    if (Object.getPrototypeOf(value) !== Object.prototype) return false;
+    for (const key of Object.keys(value))
+      if (key === "__proto__" || !freeze((value as JsonObject)[key], depth)) return false;
+  }
+  Object.freeze(value);
+  return true;
 }
 
 /** `ancestors` is one stack for the whole walk. */

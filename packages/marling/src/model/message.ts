@@ -95,6 +95,22 @@ const PART_FIELDS = {
   reasoning: { text: "string", "replay?": "object" },
 } as const satisfies { readonly [K in MessagePart["kind"]]: Readonly<Record<string, FieldType>> };
 
+interface PartField {
+  readonly name: string;
+  readonly type: FieldType;
+  readonly isOptional: boolean;
+}
+
+const FIELDS_BY_KIND: ReadonlyMap<unknown, readonly PartField[]> = new Map(
+  Object.entries(PART_FIELDS).map(([kind, fields]) => [
+    kind,
+    Object.entries(fields).map(([field, type]): PartField => {
+      const name = field.replace("?", "");
+      return { name, type, isOptional: name !== field };
+    }),
+  ]),
+);
+
 /** Turns a message as written into one with an id. A blank id counts as absent. */
 export function toMessage(raw: unknown, fallbackId: string, origin?: Origin): Message {
   const { id, role, parts, transient } = decodeMessageInput(raw);
@@ -130,7 +146,22 @@ export function decodeMessageInput(
 
 /** Reads a stored message. */
 export function decodeMessage(raw: unknown, where = "message"): Message {
-  const json = decodeJson(raw, where);
+  return messageOf(decodeJson(raw, where), where);
+}
+
+/** As `decodeMessage`, of JSON that was decoded: it is the message, unless something in it has to be written otherwise. */
+export function adoptMessage(json: Json | undefined, where: string): Message {
+  if (!isJsonObject(json) || !Array.isArray(json.parts)) return messageOf(json, where);
+  const isKept = (part: Json, index: number): boolean =>
+    decodePart(part, `${where}.parts[${index}]`) === part;
+  if (!json.parts.every(isKept)) return messageOf(json, where);
+  messageId(json.id);
+  decodeRole(json.role, `${where}.role`);
+  if (json.origin !== undefined) decodeOrigin(json.origin, `${where}.origin`);
+  return json as unknown as Message; // its members were checked
+}
+
+function messageOf(json: Json | undefined, where: string): Message {
   if (!isJsonObject(json)) throw refuse(where, "an object with an `id`");
   const { origin } = json;
   return Object.freeze({
@@ -179,28 +210,23 @@ function decodeParts(raw: Json | undefined, where: string): readonly MessagePart
 }
 
 function decodePart(raw: Json, where: string): MessagePart {
-  const kind = isJsonObject(raw) ? (raw.kind as MessagePart["kind"]) : undefined;
-  if (!isJsonObject(raw) || kind === undefined || !Object.hasOwn(PART_FIELDS, kind)) {
+  const kind = isJsonObject(raw) ? raw.kind : undefined;
+  const fields = FIELDS_BY_KIND.get(kind);
+  if (!isJsonObject(raw) || fields === undefined) {
     throw refuse(
       `${where}.kind`,
       `one of ${Object.keys(PART_FIELDS).join(", ")}, found ${JSON.stringify(kind)}`,
     );
   }
-  for (const [field, type] of Object.entries(PART_FIELDS[kind])) checkField(raw, field, { type, where });
+  for (const field of fields) checkField(raw, field, where);
   if (kind !== "attachment") return raw as unknown as MessagePart;
   const source = decodeAttachmentSource(raw.source, `${where}.source`);
   return Object.freeze({ ...raw, source }) as unknown as MessagePart;
 }
 
-function checkField(
-  part: JsonObject,
-  field: string,
-  expected: { readonly type: FieldType; readonly where: string },
-): void {
-  const { type, where } = expected;
-  const name = field.replace("?", "");
+function checkField(part: JsonObject, { name, type, isOptional }: PartField, where: string): void {
   const value = part[name];
-  if (value === undefined && name !== field) return;
+  if (value === undefined && isOptional) return;
   const fits =
     type === "json" ? value !== undefined : type === "object" ? isJsonObject(value) : typeof value === type;
   if (!fits)

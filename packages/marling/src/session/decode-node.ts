@@ -3,11 +3,9 @@
 import { MarlingError } from "../base/errors.ts";
 import { unreachable } from "../base/unreachable.ts";
 import { frameId, nodeId, pluginId } from "../model/ids.ts";
-import { decodeJson } from "../model/json.ts";
-import { decodeMessage } from "../model/message.ts";
+import { adoptJson, type Json, type JsonObject } from "../model/json.ts";
+import { adoptMessage } from "../model/message.ts";
 import type { NodeBody, SessionNode } from "./node.ts";
-
-type Members = Readonly<Record<string, unknown>>;
 
 const KINDS = [
   "message",
@@ -16,41 +14,38 @@ const KINDS = [
   "frame_open",
 ] as const satisfies readonly NodeBody["kind"][];
 
-/** Reads a stored node; whether it fits its neighbours is found out by `loadGraph`. */
+/** Reads a stored node, which is frozen with all it has; whether it fits its neighbours is found out by `loadGraph`. */
 export function decodeSessionNode(raw: unknown, where = "node"): SessionNode {
   if (typeof raw !== "object" || raw === null) throw refuse(where, "an object with a `kind`", raw);
-  const node: Members = { ...raw };
-  const { generation, parentId, causedBy } = node;
-  if (!Number.isSafeInteger(generation)) throw refuse(`${where}.generation`, "a whole number", generation);
-  return Object.freeze({
-    ...decodeBody(node, where),
-    id: nodeId(node.id),
-    ...(parentId === undefined ? {} : { parentId: nodeId(parentId) }),
-    generation: generation as number,
-    frameId: frameId(node.frameId),
-    ...(causedBy === undefined ? {} : { causedBy: decodeJson(causedBy, `${where}.causedBy`) }),
-  });
+  const json = adoptJson(raw, where) as JsonObject; // made of an object
+  if (!Number.isSafeInteger(json.generation))
+    throw refuse(`${where}.generation`, "a whole number", json.generation);
+  const node = decodeBody(json, where);
+  nodeId(json.id);
+  if (json.parentId !== undefined) nodeId(json.parentId);
+  frameId(json.frameId);
+  return node as unknown as SessionNode; // its members were checked
 }
 
-function decodeBody(node: Members, where: string): NodeBody {
+/** A node whose members that its kind has were checked. */
+function decodeBody(node: JsonObject, where: string): JsonObject {
   const kind = KINDS.find((known) => known === node.kind);
   switch (kind) {
-    case "message":
-      return { kind, message: decodeMessage(node.message, `${where}.message`) };
+    case "message": {
+      const message = adoptMessage(node.message, `${where}.message`) as unknown as JsonObject;
+      return message === node.message ? node : Object.freeze({ ...node, message });
+    }
     case "protocol_event":
-      return {
-        kind,
-        pluginId: pluginId(node.pluginId),
-        payload: decodeJson(node.payload, `${where}.payload`),
-      };
+      pluginId(node.pluginId);
+      checkValue(node.payload, `${where}.payload`);
+      return node;
     case "plugin":
-      return {
-        kind,
-        type: decodeText(node.type, `${where}.type`),
-        body: decodeJson(node.body, `${where}.body`),
-      };
+      checkText(node.type, `${where}.type`);
+      checkValue(node.body, `${where}.body`);
+      return node;
     case "frame_open":
-      return { kind, frameId: frameId(node.frameId), reason: decodeText(node.reason, `${where}.reason`) };
+      checkText(node.reason, `${where}.reason`);
+      return node;
     case undefined:
       throw refuse(`${where}.kind`, `one of ${KINDS.join(", ")}`, node.kind);
     default:
@@ -58,9 +53,12 @@ function decodeBody(node: Members, where: string): NodeBody {
   }
 }
 
-function decodeText(raw: unknown, where: string): string {
+function checkValue(raw: Json | undefined, where: string): void {
+  if (raw === undefined) throw refuse(where, "a JSON value", raw);
+}
+
+function checkText(raw: Json | undefined, where: string): void {
   if (typeof raw !== "string") throw refuse(where, "a string", raw);
-  return raw;
 }
 
 function refuse(where: string, expected: string, found: unknown): MarlingError {

@@ -189,11 +189,14 @@ export function forkGraph(
     const message = `session ${graph.sessionId}: expected a node of its history to fork at, found ${at}`;
     throw new MarlingError("fork_point_unknown", message, { details: { sessionId: graph.sessionId, at } });
   }
-  const path = graph.path.take(generation + 1);
+  const path = graph.path.take(generation + 1).branch();
   const isLeaf = at === graph.leaf;
   const frames = to.frames ?? (isLeaf ? graph.frames : framesAt(graph, generation));
-  const messages = isLeaf ? graph.messages : messagesIn(path, node.frameId);
-  return checked({ sessionId, path, messages, frames, currentFrameId: node.frameId, leaf: at });
+  const shown = isLeaf ? graph.messages : messagesIn(path, node.frameId);
+  // What was shown of a frame is the beginning of what is shown of it later.
+  const messages = node.frameId === graph.currentFrameId ? graph.messages.take(shown.length) : shown;
+  const parts = { sessionId, path, messages: messages.branch(), frames };
+  return checked({ ...parts, currentFrameId: node.frameId, leaf: at });
 }
 
 /**
@@ -205,9 +208,11 @@ export function loadGraph(parts: GraphParts): SessionGraph {
   const known = new Set(frames.map((frame) => frame.id));
   const ids = new Set<string>();
   const check = (list: readonly SessionNode[], before: NodesBefore): void => {
-    for (const [index, node] of list.entries()) {
-      const place = { sessionId, known, generation: before.length + index };
-      checkNode(node, { ...place, parent: list[index - 1]?.id ?? before.last, ids });
+    let { length: generation, last: parent } = before;
+    for (const node of list) {
+      checkNode(node, { sessionId, known, generation, parent, ids });
+      generation += 1;
+      parent = node.id;
     }
   };
   if (!known.has(currentFrameId)) throw missingFrame(sessionId, currentFrameId);
@@ -226,7 +231,7 @@ export function loadGraph(parts: GraphParts): SessionGraph {
       : SharedList.behind({ length: earlier.length, load }, nodes, nodeKey);
   const messages = messagesIn(path, currentFrameId, earlier?.length);
   const leaf = (nodes.at(-1) as SessionNode).id;
-  return checked({ sessionId, path, messages, frames, currentFrameId, leaf }, earlier?.length);
+  return checked({ sessionId, path, messages, frames, currentFrameId, leaf });
 }
 
 interface NodesBefore {
@@ -302,7 +307,8 @@ function show(shown: SharedList<Message>, nodes: Iterable<SessionNode>): SharedL
   for (const node of nodes) {
     if (node.kind !== "message" || isTransient(node.message)) continue;
     const { id } = node.message;
-    if (!added.has(id) && shown.positionOf(id) === undefined) added.set(id, node.message);
+    if (!added.has(id) && (shown.length === 0 || shown.positionOf(id) === undefined))
+      added.set(id, node.message);
   }
   return shown.append([...added.values()]);
 }
@@ -361,8 +367,9 @@ function checkNode(node: SessionNode, place: PathPlace): void {
  * G5: puts the frames in their order and refuses a graph whose frames contradict its path. Of frames that were opened among
  * nodes that are not loaded, the order they were stored in is kept.
  */
-function checked(graph: SessionGraph, unloaded = 0): SessionGraph {
+function checked(graph: SessionGraph): SessionGraph {
   const { sessionId, path, currentFrameId } = graph;
+  const { unloaded } = path;
   const opened = new Map(graph.frames.map((frame) => [frame, openedIn(path, frame, unloaded)]));
   const at = (frame: Frame): number => opened.get(frame) ?? -1;
   const frames = [...graph.frames].sort((a, b) => at(a) - at(b));

@@ -48,7 +48,10 @@ export interface StoredSession {
   readonly sessionId: SessionId;
   readonly revision: number;
   readonly head: SessionHead;
-  /** The active path, oldest first; of a session that was loaded in part, what is behind `earlier`. */
+  /**
+   * The active path, oldest first; of a session that was loaded in part, what is behind `earlier`. Whoever loads them may
+   * freeze them.
+   */
   readonly nodes: readonly JsonObject[];
   /** The nodes before those; there when some were left out. Reads them when it is called, until the store is closed. */
   earlier?(): readonly JsonObject[];
@@ -361,7 +364,7 @@ export interface Store {
   list(filter: SessionFilter): Promise<SessionPage>;
   exists(sessionId: SessionId): Promise<boolean>;
   delete(sessionId: SessionId): Promise<void>;
-  /** The session as it stood at a commit, under a new id; shares nodes, copies none. */
-  fork(request: ForkRequest): Promise<StoredSession>;
+  /** The session as it stood at a commit, under a new id. Nodes are shared: none is copied, and none is read for it. */
+  fork(request: ForkRequest): Promise<Omit<StoredSession, "nodes" | "earlier">>;
   close(): Promise<void>;
 }

@@ -33,7 +33,7 @@ import type {
   WithdrawOutcome,
 } from "./contract.ts";
 import { BlobTable, blobAddress } from "./memory/blob-table.ts";
-import { forkedHistory, History, summaryOf } from "./memory/history.ts";
+import { type Boundary, forkedHistory, History, summaryOf } from "./memory/history.ts";
 import { Inbox, refuseRivals } from "./memory/inbox.ts";
 import { copiedRecord, JournalTable } from "./memory/journal-table.ts";
 import { LeaseTable } from "./memory/lease-table.ts";
@@ -45,6 +45,8 @@ import { WaitTable } from "./memory/wait-table.ts";
 export function memoryStore(): Store {
   return new MemoryStore();
 }
+
+type MemorySession = Omit<StoredSession, "nodes"> & Pick<Boundary, "nodes">;
 
 class MemoryStore implements Store {
   readonly isDurable = false;
@@ -76,7 +78,8 @@ class MemoryStore implements Store {
 
   async load(sessionId: SessionId): Promise<StoredSession | undefined> {
     this.#refuseRetired(sessionId);
-    return this.#stored(sessionId);
+    const stored = this.#stored(sessionId);
+    return stored && { ...stored, nodes: stored.nodes.toArray() };
   }
 
   async revision(sessionId: SessionId): Promise<number> {
@@ -253,7 +256,7 @@ class MemoryStore implements Store {
     this.#changes += 1;
   }
 
-  async fork({ from, as, at }: ForkRequest): Promise<StoredSession> {
+  async fork({ from, as, at }: ForkRequest): ReturnType<Store["fork"]> {
     this.#refuseRetired(from);
     this.#refuseRetired(as);
     const source = this.#histories.get(from);
@@ -266,7 +269,8 @@ class MemoryStore implements Store {
       );
     this.#histories.set(as, forkedHistory(from, source, at));
     this.#changes += 1;
-    return this.#stored(as) as StoredSession; // it was just made
+    const { nodes: _shared, ...forked } = this.#stored(as) as MemorySession; // it was just made
+    return forked;
   }
 
   async close(): Promise<void> {}
@@ -352,20 +356,13 @@ class MemoryStore implements Store {
     yield* this.#triggers.values();
   }
 
-  #stored(sessionId: SessionId): StoredSession | undefined {
+  #stored(sessionId: SessionId): MemorySession | undefined {
     const history = this.#histories.get(sessionId);
     const current = history?.current;
     if (history === undefined || current === undefined) return undefined;
     const { revision, head, components, nodes } = current;
-    return {
-      sessionId,
-      revision,
-      head,
-      components,
-      nodes: nodes.toArray(),
-      inputs: this.#inboxes.get(sessionId)?.sequence ?? 0,
-      unannounced: history.unannounced,
-    };
+    const inputs = this.#inboxes.get(sessionId)?.sequence ?? 0;
+    return { sessionId, revision, head, components, nodes, inputs, unannounced: history.unannounced };
   }
 
   #inbox(sessionId: SessionId): Inbox {

@@ -125,7 +125,7 @@ class Scope {
     };
   }
 
-  stored(session: StoredSession): StoredSession {
+  stored<T extends Omit<StoredSession, "nodes" | "earlier">>(session: T): T {
     const unannounced = session.unannounced.map((announcement) => this.named(announcement));
     return { ...this.named(session), unannounced };
   }

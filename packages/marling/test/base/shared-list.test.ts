@@ -1,5 +1,7 @@
-// Rules L1-L5 in the header of src/base/shared-list.ts.
+// Rules L1-L7 in the header of src/base/shared-list.ts.
 
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { SharedList } from "../../src/base/shared-list.ts";
@@ -13,12 +15,14 @@ interface Version {
 type Step =
   | { readonly kind: "append"; readonly on: number; readonly items: readonly string[] }
   | { readonly kind: "take"; readonly on: number; readonly length: number }
+  | { readonly kind: "branch"; readonly on: number }
   | { readonly kind: "look_up"; readonly on: number; readonly key: string };
 
 const item: fc.Arbitrary<string> = fc.constantFrom("a", "b", "c", "d", "e", "f");
 const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ kind: fc.constant("append" as const), on: fc.nat(), items: fc.array(item, { maxLength: 4 }) }),
   fc.record({ kind: fc.constant("take" as const), on: fc.nat(), length: fc.nat(30) }),
+  fc.record({ kind: fc.constant("branch" as const), on: fc.nat() }),
   fc.record({ kind: fc.constant("look_up" as const), on: fc.nat(), key: item }),
 );
 
@@ -128,6 +132,7 @@ function perform(next: Step, versions: Version[]): void {
   if (next.kind === "take") {
     versions.push({ list: list.take(next.length), expected: expected.slice(0, next.length) });
   }
+  if (next.kind === "branch") versions.push({ list: list.branch(), expected });
   if (next.kind === "look_up") expect(list.positionOf(next.key)).toBe(positionIn(expected, next.key));
 }
 
@@ -156,4 +161,49 @@ test("[L2] versions say how much of their beginning they share, and count nothin
   expect(left.take(1).sharedLength(right)).toBe(1);
   expect(right.append(["e"]).sharedLength(right.append(["f"]))).toBe(4);
   expect(base.sharedLength(SharedList.of(["a", "b"]))).toBe(0);
+});
+
+test("[L7] a branch shares everything, its array too, and both go on by themselves", () => {
+  const list = SharedList.of(["a", "b"], (text) => text);
+  const branch = list.branch();
+  expect([branch.sharedLength(list), branch.toArray() === list.toArray()]).toEqual([2, true]);
+  const [left, right] = [list.append(["c"]), branch.append(["d", "c"])];
+  expect([left.toArray(), right.toArray()]).toEqual([
+    ["a", "b", "c"],
+    ["a", "b", "d", "c"],
+  ]);
+  expect([left.positionOf("c"), right.positionOf("c"), left.positionOf("d")]).toEqual([2, 3, undefined]);
+  expect(left.sharedLength(right)).toBe(2);
+});
+
+test("[L7] what was appended to a branch goes with it, however long the list that it left stays", () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const list = SharedList.of<object>([{}]);
+  const appended = [list.append([]), list.branch(), list.branch().branch()].map((version) => {
+    const item = {};
+    version.append([item]);
+    return new WeakRef(item);
+  });
+  return new Promise<void>((resolve) => setImmediate(resolve)).then(() => {
+    collect();
+    const isKept = appended.map((item) => item.deref() !== undefined);
+    expect([isKept, list.length]).toEqual([[true, false, false], 1]);
+  });
+});
+
+test("[L7] branches of branches that nothing was appended to lie on one list", () => {
+  const list = SharedList.of(Array.from({ length: 100 }, (_, index) => index));
+  let branch = list;
+  for (let round = 0; round < 50_000; round += 1) branch = branch.branch();
+  expect(branch.append([100]).sharedLength(list)).toBe(100);
+  expect(branch.toArray()).toBe(list.toArray());
+});
+
+test("[L6] a list says how much of its beginning is not there yet, and so do its branches", () => {
+  const list = SharedList.behind({ length: 2, load: () => ["a", "b"] }, ["c"]);
+  const branch = list.branch().append(["d"]);
+  expect([SharedList.of(["a"]).unloaded, list.unloaded, branch.unloaded]).toEqual([0, 2, 2]);
+  expect(branch.at(0)).toBe("a");
+  expect([list.unloaded, branch.unloaded]).toEqual([0, 0]);
 });

@@ -9,10 +9,13 @@ import {
   type ModelPort,
   type ModelRequest,
   type PluginParts,
+  type Runtime,
   type RuntimeOptions,
   type Session,
+  type SessionId,
+  type Store,
 } from "marling";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { openSqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { query, type Tap, tappedDriver, temporaryFolder } from "../store/sqlite-support.ts";
 import { plugin } from "./model-support.ts";
@@ -56,14 +59,19 @@ const look = defineTool({
 
 interface OnDisk {
   readonly path: string;
+  readonly runtime: Runtime;
+  readonly store: Store;
   readonly session: Session;
   /** Everything that was handed to SQLite to be written since the last call, as text. */
   written(): string;
+  /** The rows that were read since the last call, and those of commits with their nodes. */
+  read(): { readonly rows: number; readonly nodes: number };
 }
 
 async function onDisk(options: Omit<RuntimeOptions, "store">): Promise<OnDisk> {
   const path = join(temporaryFolder(), "agent.db");
   let values: unknown[] = [];
+  let read = { rows: 0, nodes: 0 };
   let isCounting = false;
   const tap: Tap = {
     before: (sql, given, database) => {
@@ -71,6 +79,10 @@ async function onDisk(options: Omit<RuntimeOptions, "store">): Promise<OnDisk> {
       if (!isCounting && sql === "BEGIN IMMEDIATE") database.exec("PRAGMA wal_autocheckpoint = 0");
       isCounting ||= sql === "BEGIN IMMEDIATE";
       values.push(...given);
+    },
+    read: (_sql, row) => {
+      read.rows += 1;
+      if ("nodes" in row) read.nodes += 1;
     },
   };
   const store = openSqliteStore({ path }, { loadDriver: () => tappedDriver(tap) });
@@ -82,7 +94,12 @@ async function onDisk(options: Omit<RuntimeOptions, "store">): Promise<OnDisk> {
     values = [];
     return text;
   };
-  return { path, session, written };
+  const takeRead = (): typeof read => {
+    const before = read;
+    read = { rows: 0, nodes: 0 };
+    return before;
+  };
+  return { path, runtime, store, session, written, read: takeRead };
 }
 
 describe("a long session", () => {
@@ -123,6 +140,92 @@ describe("a long session", () => {
     const [before, last] = requests.slice(-2).map(({ messages }) => messages);
     expect([before?.length, last?.length]).toEqual([77, 79]);
     for (const [index, message] of (before ?? []).entries()) expect(last?.[index]).toBe(message);
+  });
+});
+
+describe("a fork", () => {
+  test("[SL12] of 200 turns reads as many rows as one of 10, one of them with nodes, and hands SQLite as much", async () => {
+    const { runtime, session, written, read } = await onDisk({ model: toolModel() });
+    const costs: { readonly bytes: number; readonly rows: number; readonly nodes: number }[] = [];
+    for (let turn = 1; turn <= 200; turn += 1) {
+      await session.run(textOf("input", turn));
+      if (turn !== 10 && turn !== 200) continue;
+      await runtime.sessions.fork("s", { as: `warm-${turn}` });
+      [written(), read()];
+      await runtime.sessions.fork("s", { as: `fork-${String(turn).padStart(3, "0")}` });
+      costs.push({ bytes: written().length, ...read() });
+    }
+    const [short, long] = costs;
+    expect([short?.nodes, long?.nodes, long?.rows]).toEqual([1, 1, short?.rows]);
+    expect(Math.abs((long?.bytes ?? 0) - (short?.bytes ?? 0))).toBeLessThan(10); // Ids have another digit.
+  });
+
+  test("[G11] 200 forks hold the nodes of their source, and not copies of them", async () => {
+    const { runtime, session } = await onDisk({ model: toolModel() });
+    for (let turn = 1; turn <= 10; turn += 1) await session.run(textOf("input", turn));
+    const history = await session.history();
+    const own = new Set<unknown>();
+    const forks = Array.from({ length: 200 }, (_, index) => runtime.sessions.fork("s", { as: `f${index}` }));
+    for (const fork of await Promise.all(forks)) {
+      const nodes = await fork.history();
+      expect([nodes.length, nodes, fork.read().messages]).toEqual([
+        history.length,
+        history,
+        session.read().messages,
+      ]);
+      for (const node of [nodes, ...nodes, fork.read().messages]) own.add(node);
+    }
+    expect(own.size).toBe(history.length + 2); // The nodes, one list of them, and one list of their messages.
+  });
+
+  test("[G11] [LA1] the first turn of a fork gives its model the messages that its source's was given", async () => {
+    const requests: ModelRequest[] = [];
+    const { runtime, session } = await onDisk({ model: toolModel(requests) });
+    for (let turn = 1; turn <= 5; turn += 1) await session.run(textOf("input", turn));
+    const before = requests.at(-1)?.messages ?? [];
+    const forks = [
+      await runtime.sessions.fork("s", { as: "f" }),
+      await runtime.sessions.fork("f", { as: "g" }),
+    ];
+    await session.run("goes on");
+    for (const fork of forks) {
+      await fork.run("goes its own way");
+      const { messages = [] } = requests.at(-1) ?? {};
+      expect([before.length, messages.length]).toEqual([19, 23]);
+      expect(messages[20]).toMatchObject({ parts: [{ text: "goes its own way" }] });
+      for (const [index, message] of before.entries()) expect(messages[index]).toBe(message);
+    }
+    await session.run("goes on again");
+    const texts = JSON.stringify(requests.at(-1)?.messages);
+    expect([texts.includes("goes on again"), texts.includes("goes its own way")]).toEqual([true, false]);
+    expect(requests.at(-1)?.messages.length).toBe(27);
+  });
+
+  test("[SL12] of a session that is not open reads each node once", async () => {
+    const { runtime, session, read } = await onDisk({ model: toolModel() });
+    for (let turn = 1; turn <= 20; turn += 1) await session.run(textOf("input", turn));
+    await session.close();
+    read();
+    const fork = await runtime.sessions.fork("s", { as: "f" });
+    // The newest commit, to see where it ends; then the opening, twenty turns and the fork's own.
+    expect(read().nodes).toBe(1 + 22);
+    expect((await fork.history()).length).toBe(81);
+  });
+});
+
+describe("a stored session", () => {
+  test("[ST6] is read once when it is opened, by the host or for an input that was left in it", async () => {
+    const { runtime, session, store, read } = await onDisk({ model: toolModel() });
+    for (let turn = 1; turn <= 20; turn += 1) await session.run(textOf("input", turn));
+    await session.close();
+    read();
+    await (await runtime.session("s")).close();
+    expect(read().nodes).toBe(21); // The opening and twenty turns.
+    const left = { input: { text: "left behind" } };
+    await store.admit({ sessionId: "s" as SessionId, submitted: left, input: left });
+    await runtime.recover();
+    await vi.waitFor(async () => expect(await store.pending("s" as SessionId)).toEqual([]));
+    expect(read().nodes).toBe(21);
   });
 });
 

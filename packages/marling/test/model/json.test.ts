@@ -1,8 +1,9 @@
-// Rules J1-J3 in the header of src/model/json.ts.
+// Rules J1-J4 in the header of src/model/json.ts.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
+  adoptJson,
   canonicalJson,
   decodeJson,
   decodeJsonObject,
@@ -80,8 +81,27 @@ test.each<[string, unknown, string]>([
     "input.a: expected no member named __proto__, found one",
   ],
   ["JSON that never ends", endless, "input: expected at most 512 levels, found one more"],
-])("[J1] %s is refused by its path", (_name, value, message) => {
-  expect(refusal(() => decodeJson(value, "input"))).toEqual({ code: "invalid_json", message });
+])("[J1] [J4] %s is refused by its path", (_name, value, message) => {
+  for (const decode of [decodeJson, adoptJson])
+    expect(refusal(() => decode(value, "input"))).toEqual({ code: "invalid_json", message });
+});
+
+test("[J4] plain JSON that is adopted is the very value, frozen to the bottom", () => {
+  fc.assert(
+    fc.property(fc.json(), (text) => {
+      fc.pre(!text.includes("__proto__") && !text.includes("-0"));
+      const value = JSON.parse(text);
+      expect(adoptJson(value)).toBe(value);
+      expect(isFrozenToTheBottom(value)).toBe(true);
+      expect(JSON.stringify(value)).toBe(JSON.stringify(JSON.parse(text)));
+    }),
+  );
+});
+
+test("[J4] what is not plain JSON yet is copied into it", () => {
+  const given = { at: new Date(0), none: undefined, zero: -0, bare: Object.create(null) };
+  expect(adoptJson(given)).toEqual({ at: "1970-01-01T00:00:00.000Z", zero: 0, bare: {} });
+  expect(Object.isFrozen(given)).toBe(false);
 });
 
 test("[J1] one object in two places is no cycle", () => {

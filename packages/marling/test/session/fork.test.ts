@@ -1,5 +1,7 @@
 // Rule G11 of src/session/SPEC.md.
 
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
 import { type NodeId, sessionId } from "../../src/model/ids.ts";
 import { forkGraph, hasOnPath, updateFrames, withAssignment } from "../../src/session/graph.ts";
@@ -88,4 +90,31 @@ test("[G11] a node that is not in the history is no place to fork at", () => {
     code: "fork_point_unknown",
     message: "session s: expected a node of its history to fork at, found n_s/t9/0",
   });
+});
+
+test("[G11] a fork shares the nodes and the messages of its source, at the leaf and in the middle of its frame", () => {
+  const grown = say(say(source, "t4", ["e", "f"]), "t5", ["d", "g"]); // d is shown already
+  for (const [at, length, shown] of [
+    ["n_s/t5/1", 11, ["seed", "d", "e", "f", "g"]],
+    ["n_s/t5/0", 10, ["seed", "d", "e", "f"]],
+    ["n_s/t4/0", 8, ["seed", "d", "e"]],
+  ] as const) {
+    const fork = forkGraph(grown, { sessionId: FORK, at: at as NodeId });
+    expect([fork.path.sharedLength(grown.path), shownIn(fork)]).toEqual([length, shown]);
+    expect(fork.messages.sharedLength(grown.messages)).toBe(shown.length);
+    expect(say(fork, "t9", ["z"]).messages.sharedLength(grown.messages)).toBe(shown.length);
+  }
+});
+
+test("[G11] what a fork appends goes with it, however long its source stays", async () => {
+  const grown = say(source, "t4", ["e"]);
+  const appended = ["n_s/t4/0", "n_s/t3/0"].flatMap((at) => {
+    const fork = say(forkGraph(grown, { sessionId: FORK, at: at as NodeId }), "t5", ["z"]);
+    return [fork.path.at(-1), fork.messages.at(-1)].map((item) => new WeakRef(item as object));
+  });
+  await new Promise((resolve) => setImmediate(resolve));
+  setFlagsFromString("--expose-gc");
+  (runInNewContext("gc") as () => void)();
+  expect(appended.map((item) => item.deref())).toEqual([undefined, undefined, undefined, undefined]);
+  expect(grown.path.length).toBe(8);
 });

@@ -194,6 +194,23 @@ test("[G15] nodes and frames that were stored as JSON load as they were", () => 
   expect(pathOf(loadGraph({ ...partsOf(full), nodes, frames }))).toEqual(pathOf(full));
 });
 
+test("[G15] a stored node is taken over as it is, and nothing of it can be changed any more", () => {
+  const raw = stored([nodeAt(1)])[0] as SessionNode & { message: { parts: object[] } };
+  expect(decodeSessionNode(raw)).toBe(raw);
+  expect([raw, raw.message, raw.message.parts, raw.message.parts[0]].every(Object.isFrozen)).toBe(true);
+});
+
+test("[G15] what is written otherwise in a stored node is put right", () => {
+  const source = { kind: "external_url", mediaType: "IMAGE/PNG", url: "https://example.com/a" };
+  const message = { id: "m", role: "user", parts: [{ kind: "attachment", source }] };
+  expect(decodeSessionNode({ ...nodeAt(1), message })).toEqual({
+    ...nodeAt(1),
+    message: { ...message, parts: [{ kind: "attachment", source: { ...source, mediaType: "image/png" } }] },
+  });
+  const silent = decodeSessionNode({ ...nodeAt(1), message: { id: "m", role: "user" } });
+  expect(silent).toMatchObject({ message: { id: "m", role: "user", parts: [] } });
+});
+
 test.each<[string, object, { code: string; message: string }]>([
   [
     "kind",
@@ -212,6 +229,53 @@ test.each<[string, object, { code: string; message: string }]>([
     "message",
     { message: { id: "m", role: "user", parts: "a" } },
     { code: "invalid_message", message: "node.message.parts: expected an array" },
+  ],
+  [
+    "part of a message",
+    { message: { id: "m", role: "user", parts: [{ kind: "text" }] } },
+    { code: "invalid_message", message: "node.message.parts[0].text: expected a string" },
+  ],
+  [
+    "message id",
+    { message: { id: " ", role: "user", parts: [] } },
+    { code: "invalid_id", message: "message id: expected a non-blank string, found a blank one" },
+  ],
+  [
+    "role",
+    { message: { id: "m", role: "nobody", parts: [] } },
+    {
+      code: "invalid_message",
+      message: 'node.message.role: expected one of user, assistant, system, tool, event, found "nobody"',
+    },
+  ],
+  [
+    "origin",
+    { message: { id: "m", role: "user", parts: [], origin: { kind: "moon" } } },
+    {
+      code: "invalid_message",
+      message: "node.message.origin: expected the origin of a plugin or of a process",
+    },
+  ],
+  [
+    "parent",
+    { parentId: "a\nb" },
+    { code: "invalid_id", message: "node id: expected no control characters, found one" },
+  ],
+  ["frame", { frameId: 1 }, { code: "invalid_id", message: "frame id: expected a string, found number" }],
+  [
+    "body",
+    { kind: "plugin", type: "note" },
+    { code: "invalid_node", message: "node.body: expected a JSON value, found undefined" },
+  ],
+  [
+    "payload",
+    { kind: "protocol_event", pluginId: "standard" },
+    { code: "invalid_node", message: "node.payload: expected a JSON value, found undefined" },
+  ],
+  [
+    "cause",
+    { causedBy: [1n] },
+    { code: "invalid_json", message: "node.causedBy[0]: expected a JSON value, found a bigint" },
   ],
   [
     "id",

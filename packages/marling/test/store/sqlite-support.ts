@@ -56,6 +56,12 @@ export async function refusal(
 export interface Tap {
   /** Told of every SQL text before it runs, with its values; what it throws is thrown in its place. */
   before?: (sql: string, values: readonly unknown[], database: SqliteDatabase) => void;
+  /** Told of every row that a statement has read. */
+  read?: (sql: string, row: SqlRow) => void;
+  /** Told of every SQL text that is run, whether it reads or writes. */
+  run?: (sql: string) => void;
+  /** Told of every SQL text that is made ready to be run. */
+  prepared?: (sql: string) => void;
 }
 
 /** The real driver with a tap on what it is asked to do. */
@@ -70,19 +76,32 @@ export async function tappedDriver(tap: Tap): Promise<SqliteDriver> {
 
     exec(sql: string): void {
       tap.before?.(sql, [], this.#database);
+      tap.run?.(sql);
       this.#database.exec(sql);
     }
 
     prepare(sql: string): SqliteStatement {
+      tap.prepared?.(sql);
       const statement = this.#database.prepare(sql);
       const database = this.#database;
       return {
         run: (...values) => {
           tap.before?.(sql, values, database);
+          tap.run?.(sql);
           return statement.run(...values);
         },
-        get: (...values) => statement.get(...values),
-        all: (...values) => statement.all(...values),
+        get: (...values) => {
+          tap.run?.(sql);
+          const row = statement.get(...values);
+          if (row !== undefined) tap.read?.(sql, row);
+          return row;
+        },
+        all: (...values) => {
+          tap.run?.(sql);
+          const rows = statement.all(...values);
+          for (const row of rows) tap.read?.(sql, row);
+          return rows;
+        },
       };
     }
 

@@ -23,16 +23,19 @@ export interface Boundary {
 }
 
 export class History {
-  readonly boundaries: readonly Boundary[];
   /** Commits that happen once, by operation. */
   readonly #done = new Map<string, { readonly commit: SessionCommit; readonly result: CommitResult }>();
-  readonly #boundaries: Boundary[];
+  #boundaries: SharedList<Boundary>;
   #unannounced: readonly Announcement[] = [];
   #hasWork = false;
 
-  constructor(boundaries: readonly Boundary[] = []) {
-    this.#boundaries = [...boundaries];
-    this.boundaries = this.#boundaries;
+  constructor(boundaries: SharedList<Boundary> = SharedList.of<Boundary>()) {
+    this.#boundaries = boundaries;
+  }
+
+  /** Oldest first; shared with forks. */
+  get boundaries(): SharedList<Boundary> {
+    return this.#boundaries;
   }
 
   get current(): Boundary | undefined {
@@ -73,7 +76,8 @@ export class History {
     const nodes = (current?.nodes ?? SharedList.of<JsonObject>()).append(commit.nodes);
     const { revision } = result;
     const components = { ...current?.components, ...commit.components };
-    this.#boundaries.push({ revision, length: nodes.length, head: commit.head, components, nodes });
+    const boundary = { revision, length: nodes.length, head: commit.head, components, nodes };
+    this.#boundaries = this.#boundaries.append([boundary]);
     if (commit.once === true) this.#done.set(commit.operation, { commit, result });
     this.#hasWork = commit.hasWork ?? this.#hasWork;
     this.announced(commit.announced ?? []);
@@ -95,8 +99,8 @@ export function forkedHistory(from: SessionId, source: History, at: NodeId | und
   const boundary = at === undefined ? source.current : boundaryAt(from, source, at);
   if (boundary === undefined) return new History();
   const head = { ...boundary.head, ledger: [], parentSessionId: null };
-  const before = source.boundaries.filter(({ length }) => length < boundary.length);
-  return new History([...before, { ...boundary, revision: 1, head }]);
+  const before = upTo(source.boundaries, ({ length }) => length < boundary.length);
+  return new History(before.append([{ ...boundary, revision: 1, head }]));
 }
 
 export function summaryOf(id: SessionId, { revision, head }: Boundary): SessionSummary {
@@ -105,21 +109,28 @@ export function summaryOf(id: SessionId, { revision, head }: Boundary): SessionS
 }
 
 function boundaryAt(from: SessionId, { boundaries, current }: History, at: NodeId): Boundary {
-  const exact = boundaries.findLast((boundary) => boundary.head.leaf === at);
+  const exact = upTo(boundaries, ({ head }) => head.leaf === at).at(-1);
   if (exact !== undefined) return exact;
-  const index = current?.nodes.toArray().findIndex((node) => node.id === at) ?? -1;
+  const index = [...(current?.nodes ?? [])].findIndex((node) => node.id === at);
   if (index < 0)
     throw new MarlingError(
       "fork_point_unknown",
       `session ${from}: expected a node of its history, found ${at}`,
     );
-  const before = boundaries.findLast((boundary) => boundary.length <= index)?.head.leaf ?? null;
-  const after = boundaries.find((boundary) => boundary.length > index)?.head.leaf ?? null;
+  const before = upTo(boundaries, ({ length }) => length <= index).at(-1)?.head.leaf ?? null;
+  const after = [...boundaries].find(({ length }) => length > index)?.head.leaf ?? null;
   throw new MarlingError(
     "fork_point_inside_turn",
     `session ${from}: expected the last node of a commit, found ${at} inside one; the boundaries around it are ${before ?? "none"} and ${after ?? "none"}`,
     { details: { before, after } },
   );
+}
+
+/** The boundaries up to the last one for which this is so; none when it is so for none. Looks at those behind it only. */
+function upTo(boundaries: SharedList<Boundary>, isIt: (boundary: Boundary) => boolean): SharedList<Boundary> {
+  let { length } = boundaries;
+  while (length > 0 && !isIt(boundaries.at(length - 1) as Boundary)) length -= 1;
+  return boundaries.take(length);
 }
 
 /** Whose lease a commit was made under is no part of it. */

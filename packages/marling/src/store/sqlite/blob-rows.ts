@@ -6,18 +6,22 @@ import type { Connection } from "./connection.ts";
 
 const PREFIX = "sha256:";
 const ADDRESSES = /sha256:([0-9a-f]{64})/g;
-/** How exactly it is known when bytes were put again; a write for every time would cost more than it is worth. */
-const PUT_AGAIN_MS = 60_000;
+/** How exactly it is known when bytes were put again, twice: in the file, and in memory. */
+const PUT_AGAIN_MS = 30_000;
 
 /** Stores bytes; those that were put a moment ago cost nothing. */
 export function insertBlob(db: Connection, digest: Uint8Array, bytes: Uint8Array): void {
+  const [ref, now] = [blobRef(digest), Date.now()];
+  const putAt = db.memory.putTime(ref);
+  if (putAt !== undefined && putAt <= now && now - putAt < PUT_AGAIN_MS) return;
   db.run("INSERT OR IGNORE INTO blobs (digest, bytes) VALUES (?, ?)", digest, bytes);
   db.run(
     "INSERT INTO blob_puts (digest, put_at) VALUES (?1, ?2) ON CONFLICT (digest) DO UPDATE SET put_at = ?2 WHERE put_at < ?2 - ?3",
     digest,
-    Date.now(),
+    now,
     PUT_AGAIN_MS,
   );
+  db.memory.setPutTime(ref, now);
 }
 
 export function readBlob(db: Connection, ref: string): Uint8Array | undefined {

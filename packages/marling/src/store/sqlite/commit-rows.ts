@@ -2,6 +2,7 @@
 
 import type { NodeId } from "../../model/ids.ts";
 import { isJsonObject, type JsonObject } from "../../model/json.ts";
+import type { TurnReport } from "../../model/turn.ts";
 import type { InboxRow } from "../contract.ts";
 import { releaseComponent } from "./component-rows.ts";
 import type { Connection } from "./connection.ts";
@@ -15,7 +16,7 @@ import { damaged } from "./sqlite-fault.ts";
 
 /** What a commit changed beside its nodes. */
 export interface Manifest {
-  /** Of a commit that happens once: its operation, and the digest of what was asked for. */
+  /** Of a commit that happens once: its operation, and a digest of what was asked for (commit-content.ts). */
   readonly once?: { readonly operation: string; readonly digest: string };
   readonly head: HeadPatch;
   /** Components that changed, by name, as digests. */
@@ -46,7 +47,9 @@ export interface PathPart {
 
 const OF_SESSION = "at BETWEEN ?1 << 32 AND ?1 << 32 | 4294967295";
 const LAST = `SELECT at & 4294967295 AS n, manifest FROM commits WHERE ${OF_SESSION} ORDER BY at DESC LIMIT 1`;
+const NEWEST = `SELECT max(at) & 4294967295 AS n FROM commits WHERE ${OF_SESSION}`;
 const UP_TO = "FROM commits WHERE at BETWEEN ?1 << 32 AND ?1 << 32 | ?2 ORDER BY at";
+const NEWEST_UP_TO = `SELECT at & 4294967295 AS n, manifest, nodes ${UP_TO} DESC LIMIT 1`;
 const BETWEEN = "SELECT nodes FROM commits WHERE at BETWEEN ?1 << 32 | ?2 AND ?1 << 32 | ?3 ORDER BY at";
 const NO_LIMIT = 4294967295;
 
@@ -58,6 +61,16 @@ export function lastCommit(
   return row === undefined
     ? undefined
     : { revision: db.integer(row, "n"), manifest: decodeManifest(db, row, session) };
+}
+
+/** The revision of the newest commit; 0 when there is none. */
+export function lastRevision(db: Connection, { no }: SessionKey): number {
+  const known = db.memory.of(no);
+  if (known.revision !== undefined) return known.revision;
+  const row = db.get(NEWEST, no);
+  const revision = row === undefined || row.n === null ? 0 : db.integer(row, "n");
+  known.revision = revision;
+  return revision;
 }
 
 export function readManifest(db: Connection, session: SessionKey, revision: number): Manifest | undefined {
@@ -80,6 +93,7 @@ export function insertCommit(
     settled === undefined ? null : shortenText(settled.text, id),
     shortenText(nodes, id),
   );
+  db.memory.of(no).revision = revision;
 }
 
 /** The revision of the commit that settled an input. Looks at every commit of the session until it is found. */
@@ -87,6 +101,19 @@ export function findSettling(db: Connection, no: number, sequence: number): numb
   const sql = `SELECT at & 4294967295 AS n FROM commits WHERE ${OF_SESSION} AND settles = ?2 LIMIT 1`;
   const row = db.get(sql, no, sequence);
   return row === undefined ? undefined : db.integer(row, "n");
+}
+
+/** What a commit was asked for with, as far as its row holds it: a report only of one that settled an input. */
+export function readContent(
+  db: Connection,
+  session: SessionKey,
+  revision: number,
+): { readonly nodes: readonly JsonObject[]; readonly report?: TurnReport } {
+  const row = db.get("SELECT settled, nodes FROM commits WHERE at = ? << 32 | ?", session.no, revision);
+  if (row === undefined) throw damaged(db.path, `session ${session.id}: expected revision ${revision}`);
+  const [input] = row.settled === null ? [] : readSettled(db, session, revision);
+  const nodes = decodeNodes(db, row, session);
+  return input?.report === undefined ? { nodes } : { nodes, report: input.report };
 }
 
 /** The input that a commit settled, and behind it those that joined its turn. */
@@ -107,16 +134,16 @@ export function readSettled(db: Connection, session: SessionKey, revision: numbe
   }
 }
 
-/** The commits that a session consists of, oldest first. */
-export function readPath(db: Connection, session: SessionRow): readonly PathCommit[] {
-  return lineage(db, session).flatMap((part) =>
-    db.all(`SELECT at & 4294967295 AS n, manifest, nodes ${UP_TO}`, part.no, part.revision).map((row) => ({
-      no: part.no,
-      revision: db.integer(row, "n"),
-      manifest: decodeManifest(db, row, part),
-      nodes: decodeNodes(db, row, part),
-    })),
-  );
+/** The commits that a session consists of, newest first. Each is read when it is asked for. */
+export function* pathBackwards(db: Connection, session: SessionRow): Generator<PathCommit> {
+  for (const part of ancestry(db, session)) {
+    const { no } = part;
+    for (let row = db.get(NEWEST_UP_TO, no, part.revision); row !== undefined; ) {
+      const revision = db.integer(row, "n");
+      yield { no, revision, manifest: decodeManifest(db, row, part), nodes: decodeNodes(db, row, part) };
+      row = db.get(NEWEST_UP_TO, no, revision - 1);
+    }
+  }
 }
 
 /** The nodes of a part of a path, oldest first. Does not look at the other commits. */
@@ -135,7 +162,7 @@ export function readNodes(
   });
 }
 
-/** As `readPath`, without the nodes. */
+/** What the commits that a session consists of changed, oldest first. */
 export function readManifests(
   db: Connection,
   session: SessionRow,
@@ -160,6 +187,7 @@ export function deleteCommits(db: Connection, session: SessionKey, revision: num
     }
   }
   db.run(`DELETE ${behind}`, no, revision);
+  db.memory.dropRows(no);
 }
 
 /** The key of a commit's row. */
@@ -174,14 +202,18 @@ export function lastNodeOf(nodes: readonly JsonObject[]): NodeId | undefined {
 
 /** Whose commits, and up to which revision, a session consists of, oldest first. */
 function lineage(db: Connection, session: SessionRow): readonly (SessionKey & CommitPoint)[] {
-  const parts: (SessionKey & CommitPoint)[] = [{ no: session.no, id: session.id, revision: NO_LIMIT }];
+  return [...ancestry(db, session)].reverse();
+}
+
+/** As `lineage`, newest first; looks at an ancestor when it is asked for. */
+function* ancestry(db: Connection, session: SessionRow): Generator<SessionKey & CommitPoint> {
+  yield { no: session.no, id: session.id, revision: NO_LIMIT };
   for (let { base } = session; base !== undefined; ) {
     const source = sessionByNumber(db, base.no);
     if (source === undefined) throw damaged(db.path, `expected session number ${base.no}, found none`);
-    parts.push({ no: source.no, id: source.id, revision: base.revision });
+    yield { no: source.no, id: source.id, revision: base.revision };
     base = source.base;
   }
-  return parts.reverse();
 }
 
 function decodeManifest(db: Connection, row: SqlRow, { id }: SessionKey): Manifest {

@@ -5,16 +5,16 @@
 //   CM3  the row of a commit holds what the commit added; its size does not depend on the history.
 //   CM4  nothing is written before the lease, the revision and what was asked of the turn allow it.
 
-import { sha256Bytes } from "../../base/digest.ts";
 import { MarlingError } from "../../base/errors.ts";
-import { canonicalJson, type Json, type JsonObject } from "../../model/json.ts";
+import type { JsonObject } from "../../model/json.ts";
 import type { CommitResult, InboxRow, SessionCommit } from "../contract.ts";
+import { contentDigest, isSameContent } from "./commit-content.ts";
 import {
   type CommitTexts,
   commitKey,
   insertCommit,
-  lastCommit,
   lastNodeOf,
+  lastRevision,
   type Manifest,
   readManifest,
 } from "./commit-rows.ts";
@@ -22,9 +22,9 @@ import { holdComponent, type PackedComponent, packComponent } from "./component-
 import type { Connection } from "./connection.ts";
 import type { HeadImages } from "./head-images.ts";
 import { type HeadPatch, patchHead } from "./head-patch.ts";
-import { admitInput, advanceInput, cancelOf, settleInput } from "./inbox-rows.ts";
+import { admitInput, advanceInput, settleInput } from "./inbox-rows.ts";
 import { derivedTurnPrefix, encodeSettled, type SettledInputs } from "./input-codec.ts";
-import { countInputs, findTurn, inputBySequence } from "./input-rows.ts";
+import { countInputs, findTurnCommit, inputBySequence, type PendingInput, readInput } from "./input-rows.ts";
 import type { JournalRows } from "./journal-rows.ts";
 import { checkLease, releaseLease } from "./lease-rows.ts";
 import { findName, putName } from "./name-rows.ts";
@@ -40,7 +40,7 @@ export interface CommitParts {
 }
 
 interface NamedCommit {
-  readonly once: Manifest["once"];
+  readonly commit: SessionCommit;
   readonly revision: number;
   readonly settled: SettledInputs | undefined;
 }
@@ -52,7 +52,6 @@ export interface PreparedCommit {
   /** Long strings of the nodes. */
   readonly strings: readonly string[];
   readonly components: readonly (readonly [string, PackedComponent])[];
-  readonly once: Manifest["once"];
   /** Wall time, for what the commit ends. */
   readonly now: number;
 }
@@ -62,9 +61,7 @@ export function prepareCommit(commit: SessionCommit, now: number = Date.now()): 
   const components = Object.entries(commit.components)
     .filter((entry): entry is [string, JsonObject] => entry[1] !== undefined)
     .map(([name, component]): [string, PackedComponent] => [name, packComponent(component)]);
-  const { operation } = commit;
-  const once = commit.once === true ? { operation, digest: contentDigest(commit) } : undefined;
-  return { commit, nodes, strings, components, once, now };
+  return { commit, nodes, strings, components, now };
 }
 
 export function commitSession(db: Connection, prepared: PreparedCommit, parts: CommitParts): CommitResult {
@@ -73,29 +70,31 @@ export function commitSession(db: Connection, prepared: PreparedCommit, parts: C
   const known = findOnce(db, session, prepared);
   if (known?.isSame === true) return known.result;
   checkLease(db, session, commit.lease);
-  const found = lastCommit(db, session)?.revision ?? 0;
+  const found = lastRevision(db, session);
   if (known !== undefined || found !== commit.expectedRevision) throw revisionConflict(commit, found);
-  refuseCancelled(db, session, commit);
+  const settling = commit.settles === undefined ? undefined : readInput(db, session, commit.settles.inputId);
+  refuseCancelled(session, commit, settling);
   const point = { no: session.no, id: session.id, revision: found + 1 };
   const enqueued = (commit.enqueues ?? []).map((input) => admitInput(db, input).row);
   const inputs = countInputs(db, session);
-  const settled = moveInput(db, session, { commit, revision: point.revision });
+  const settled = moveInput(db, session, { commit, settling, revision: point.revision });
   forgetTurns(db, session, { prepared, journal: parts.journal });
-  const { patch, image } = patchHead(parts.images.of(session), commit.head, {
-    lastNode: lastNodeOf(commit.nodes),
-  });
+  const before = parts.images.of(session);
+  const { patch, image } = patchHead(before?.head, commit.head, { lastNode: lastNodeOf(commit.nodes) });
+  const manifest = manifestOf(prepared, { patch, inputs, settled });
   insertCommit(db, point, {
-    manifest: { ...manifestOf(prepared, patch, inputs), ...enqueuedPoints(db, enqueued) },
+    manifest: { ...manifest, ...enqueuedPoints(db, enqueued) },
     nodes: prepared.nodes,
     settled: settledText(prepared, settled),
   });
   for (const [, component] of prepared.components) holdComponent(db, component, commitKey(point));
-  nameOnce(db, session, { once: prepared.once, revision: point.revision, settled });
+  if (commit.once === true) nameOnce(db, session, { commit, revision: point.revision, settled });
   reviseSession(db, session, commit.head.parentSessionId);
   updateOutbox(db, session, { commit, revision: point.revision });
   if (commit.hasWork !== undefined) setWork(db, session, commit.hasWork);
   if (commit.releases === true && commit.lease !== undefined) releaseLease(db, session, commit.lease);
-  parts.images.set(session.no, image);
+  const components = { ...before?.components, ...manifest.components };
+  parts.images.set(session.no, { head: image, components });
   return { revision: point.revision, enqueued };
 }
 
@@ -103,17 +102,19 @@ export function commitSession(db: Connection, prepared: PreparedCommit, parts: C
 function findOnce(
   db: Connection,
   session: SessionRow,
-  { once }: PreparedCommit,
+  { commit }: PreparedCommit,
 ): { readonly isSame: boolean; readonly result: CommitResult } | undefined {
-  if (once === undefined) return undefined;
-  const named = findName(db, session.no, { kind: "operation", name: once.operation });
-  const place = named ?? findTurn(db, session, turnNamedBy(session, once.operation));
-  if (place?.kind !== "commit") return undefined;
-  const { revision } = place;
+  const { operation } = commit;
+  if (commit.once !== true) return undefined;
+  const named = findName(db, session.no, { kind: "operation", name: operation });
+  const revision =
+    named?.kind === "commit" ? named.revision : findTurnCommit(db, session, turnNamedBy(session, operation));
+  if (revision === undefined) return undefined;
   const manifest = readManifest(db, session, revision);
-  if (manifest?.once?.operation !== once.operation) return undefined;
+  if (manifest?.once?.operation !== operation) return undefined;
   const enqueued = (manifest.enqueued ?? []).flatMap(([no, sequence]) => enqueuedRow(db, no, sequence));
-  return { isSame: manifest.once.digest === once.digest, result: { revision, enqueued } };
+  const isSame = isSameContent(db, commit, { session, revision, digest: manifest.once.digest });
+  return { isSame, result: { revision, enqueued } };
 }
 
 /** An input as it was when it was put into the inbox; none when its session was deleted since. */
@@ -133,11 +134,15 @@ function enqueuedRow(db: Connection, no: number, sequence: number): readonly Inb
 }
 
 /** A turn that was asked to end can be settled as cancelled only. */
-function refuseCancelled(db: Connection, session: SessionRow, { settles }: SessionCommit): void {
+function refuseCancelled(
+  session: SessionRow,
+  { settles }: SessionCommit,
+  settling: PendingInput | undefined,
+): void {
   if (settles === undefined) return;
   const { outcome } = settles.report;
   if (outcome.kind === "stopped" && outcome.reason === "cancelled") return;
-  const cancel = cancelOf(db, session, settles.inputId);
+  const cancel = settling?.state.cancel;
   if (cancel === undefined) return;
   throw new MarlingError(
     "turn_cancelled",
@@ -150,10 +155,18 @@ function refuseCancelled(db: Connection, session: SessionRow, { settles }: Sessi
 function moveInput(
   db: Connection,
   session: SessionRow,
-  { commit, revision }: { readonly commit: SessionCommit; readonly revision: number },
+  {
+    commit,
+    settling,
+    revision,
+  }: {
+    readonly commit: SessionCommit;
+    readonly settling: PendingInput | undefined;
+    readonly revision: number;
+  },
 ): SettledInputs | undefined {
-  const { settles, joins = [], advances } = commit;
-  if (settles !== undefined) return settleInput(db, session, { inputId: settles.inputId, joins, revision });
+  const { joins = [], advances } = commit;
+  if (settling !== undefined) return settleInput(db, session, { row: settling.row, joins, revision });
   if (advances !== undefined) advanceInput(db, session, advances);
   return undefined;
 }
@@ -179,11 +192,20 @@ function updateOutbox(
   if (commit.announces !== undefined) announceCommit(db, session, { revision, turnId: commit.announces });
 }
 
-function manifestOf({ components, once }: PreparedCommit, head: HeadPatch, inputs: number): Manifest {
+function manifestOf(
+  { commit, components }: PreparedCommit,
+  {
+    patch,
+    inputs,
+    settled,
+  }: { readonly patch: HeadPatch; readonly inputs: number; readonly settled: SettledInputs | undefined },
+): Manifest {
+  const { operation } = commit;
+  const hasReport = settled !== undefined;
   const digests = Object.fromEntries(components.map(([name, { digest }]) => [name, digest]));
   return {
-    ...(once === undefined ? {} : { once }),
-    head,
+    ...(commit.once === true ? { once: { operation, digest: contentDigest(commit, { hasReport }) } } : {}),
+    head: patch,
     inputs,
     ...(components.length === 0 ? {} : { components: digests }),
   };
@@ -209,17 +231,10 @@ function turnNamedBy({ id }: SessionRow, operation: string): string {
 }
 
 /** Makes a commit that happens once known by its operation, unless that leads to the input that it settled. */
-function nameOnce(db: Connection, session: SessionRow, commit: NamedCommit): void {
-  const { once, revision, settled } = commit;
-  if (once === undefined || turnNamedBy(session, once.operation) === settled?.row.turnId) return;
-  putName(db, session.no, { kind: "operation", name: once.operation, place: { kind: "commit", revision } });
-}
-
-/** Enough of a digest to tell the contents of one operation apart. Who wrote it, and what was announced by then, is none. */
-function contentDigest(commit: SessionCommit): string {
-  const { lease: _lease, releases: _releases, announced: _announced, ...content } = commit;
-  const digest = sha256Bytes(canonicalJson(content as unknown as Json));
-  return Buffer.from(digest.subarray(0, 12)).toString("base64url");
+function nameOnce(db: Connection, session: SessionRow, { commit, revision, settled }: NamedCommit): void {
+  const { operation } = commit;
+  if (turnNamedBy(session, operation) === settled?.row.turnId) return;
+  putName(db, session.no, { kind: "operation", name: operation, place: { kind: "commit", revision } });
 }
 
 function revisionConflict(commit: SessionCommit, found: number): MarlingError {

@@ -7,18 +7,25 @@
 import type { SessionId } from "../../model/ids.ts";
 import type { Json } from "../../model/json.ts";
 import type { SqliteDatabase, SqliteStatement, SqlRow, SqlValue } from "./driver.ts";
+import { RowMemory } from "./row-memory.ts";
 import { restoreText } from "./session-text.ts";
 import { damaged, isBusy } from "./sqlite-fault.ts";
 
 /** How a connection calls the file that is attached to it. */
 const ATTACHED = "store";
+/** Ends a read that is to be answered from memory and cannot. */
+const NOT_REMEMBERED = new Error("expected to remember the rows of a read, found that they must be read");
 
 export class Connection {
   readonly path: string;
   /** What statements call the database that settings are of. */
   readonly schema: string;
+  /** What is remembered of rows of the file, as the newest transaction found or left them. */
+  readonly memory: RowMemory = new RowMemory();
+  readonly #versionSql: string;
   readonly #database: SqliteDatabase;
   readonly #statements = new Map<string, SqliteStatement>();
+  #isFromMemory = false;
 
   /** With `isAttached`, the file at `path` is attached to the database; else it is the database. */
   constructor(
@@ -29,6 +36,7 @@ export class Connection {
     this.#database = database;
     this.path = path;
     this.schema = isAttached ? ATTACHED : "main";
+    this.#versionSql = `PRAGMA ${this.schema}.data_version`;
     if (isAttached) database.prepare(`ATTACH ? AS ${ATTACHED}`).run(path);
   }
 
@@ -49,6 +57,19 @@ export class Connection {
     return this.#prepared(sql).all(...values);
   }
 
+  /** What a read comes to without a look at the file; nothing when it needs one. */
+  remembered<T>(read: () => T): { readonly value: T } | undefined {
+    this.#isFromMemory = true;
+    try {
+      return { value: read() };
+    } catch (thrown) {
+      if (thrown === NOT_REMEMBERED) return undefined;
+      throw thrown;
+    } finally {
+      this.#isFromMemory = false;
+    }
+  }
+
   /** Reads from one state of the file. */
   snapshot<T>(read: () => T): T {
     this.run("BEGIN");
@@ -61,7 +82,9 @@ export class Connection {
 
   /** Moves when another connection has written. */
   dataVersion(): number {
-    return this.#number("data_version");
+    const row = this.get(this.#versionSql);
+    if (row === undefined) throw damaged(this.path, "setting data_version: expected a number, found nothing");
+    return this.integer(row, "data_version");
   }
 
   /** How large the database is, whether it is in the file or in the log. */
@@ -134,6 +157,7 @@ export class Connection {
   }
 
   #prepared(sql: string): SqliteStatement {
+    if (this.#isFromMemory) throw NOT_REMEMBERED;
     const known = this.#statements.get(sql);
     if (known !== undefined) return known;
     const statement = this.#database.prepare(sql);

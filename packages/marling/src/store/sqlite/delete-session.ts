@@ -7,20 +7,28 @@ import type { CommitParts } from "./commit-session.ts";
 import type { Connection } from "./connection.ts";
 import { deleteTriggers } from "./delivery-rows.ts";
 import { deleteInputs } from "./inbox-rows.ts";
+import { deleteLease } from "./lease-rows.ts";
 import { deleteOutbox } from "./outbox-rows.ts";
-import { findSession, insertSession, lastSharedRevision, sessionByNumber, setBase } from "./session-rows.ts";
+import {
+  findSession,
+  insertSession,
+  lastSharedRevision,
+  retireSession,
+  sessionByNumber,
+  setBase,
+} from "./session-rows.ts";
 import { deleteWaits } from "./wait-rows.ts";
 import { setWork } from "./work-rows.ts";
 
 export function deleteSession(db: Connection, id: SessionId, { images, journal }: CommitParts): void {
   const session = findSession(db, id) ?? insertSession(db, id, "deleted");
-  db.run("UPDATE sessions SET status = 'deleted', parent = NULL WHERE no = ?", session.no);
+  retireSession(db, session);
   deleteInputs(db, session.no);
   deleteWaits(db, session.no);
   deleteTriggers(db, session.no);
   deleteOutbox(db, session.no);
   setWork(db, session, false);
-  db.run("DELETE FROM leases WHERE session = ?", session.no);
+  deleteLease(db, session.no);
   journal.deleteAll(session.no);
   images.delete(session.no);
   dropUnread(db, session.no);

@@ -1,5 +1,5 @@
-// The newest head of sessions that were written lately, so that the next commit can store what it changed. A session
-// that is not remembered is read once, without its nodes.
+// The newest head of sessions that were used lately, and which components they have, so that the next commit can store what
+// it changed and a fork knows what it begins with. A session that is not remembered is read once, without its nodes.
 //   HI1  what is remembered is dropped when a write was undone, and when another store has written.
 
 import { readManifests } from "./commit-rows.ts";
@@ -9,25 +9,38 @@ import type { SessionRow } from "./session-rows.ts";
 
 const REMEMBERED = 1000;
 
+/** What a session is besides its nodes. */
+export interface SessionImage {
+  readonly head: HeadImage;
+  /** Digests by name. */
+  readonly components: { readonly [name: string]: string };
+}
+
 export class HeadImages {
   readonly #db: Connection;
-  readonly #images = new Map<number, HeadImage>();
+  readonly #images = new Map<number, SessionImage>();
 
   constructor(db: Connection) {
     this.#db = db;
   }
 
-  /** The image of a session's newest head; `undefined` when it has no commit. */
-  of(session: SessionRow): HeadImage | undefined {
+  /** The image of a session at its newest commit; `undefined` when it has none. */
+  of(session: SessionRow): SessionImage | undefined {
     const known = this.#images.get(session.no);
     if (known !== undefined || session.status !== "live") return known;
     const fold = new HeadFold();
-    for (const { manifest } of readManifests(this.#db, session)) fold.add(manifest.head, undefined);
-    return patchHead(undefined, fold.head(null), { lastNode: undefined }).image;
+    const components: { [name: string]: string } = {};
+    for (const { manifest } of readManifests(this.#db, session)) {
+      fold.add(manifest.head, undefined);
+      Object.assign(components, manifest.components);
+    }
+    const { image: head } = patchHead(undefined, fold.head(null), { lastNode: undefined });
+    this.set(session.no, { head, components });
+    return { head, components };
   }
 
-  /** Remembers the head that a commit wrote; the one that was written longest ago makes room. */
-  set(no: number, image: HeadImage): void {
+  /** Remembers a session as a commit left it; the one that was remembered longest ago makes room. */
+  set(no: number, image: SessionImage): void {
     this.#images.delete(no);
     this.#images.set(no, image);
     const oldest = this.#images.size > REMEMBERED ? this.#images.keys().next().value : undefined;

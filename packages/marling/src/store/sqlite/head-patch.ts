@@ -60,6 +60,23 @@ export function forkPatch(turnIndex: Json, leaf: Json): HeadPatch {
   return { set: { turnIndex, leaf }, lists: { ledger: [0] } };
 }
 
+/** The image of the head that a fork begins with, where its source had this one. */
+export function forkImage(image: HeadImage): HeadImage {
+  return new Map([...image, ["ledger", { items: [] }]]);
+}
+
+/** The head of an image, with what is kept apart from it. */
+export function headOf(
+  image: HeadImage,
+  apart: Pick<SessionHead, "leaf" | "parentSessionId" | "turnIndex">,
+): SessionHead {
+  const members = [...image].map(([name, member]): [string, Json] => [
+    name,
+    "text" in member ? JSON.parse(member.text) : member.items.map(({ text }) => JSON.parse(text)),
+  ]);
+  return { ...Object.fromEntries(members), ...apart } as unknown as SessionHead; // the members that `patchHead` took from a head
+}
+
 /** Frozen items that are the same object have the same text; others are compared by it. */
 function imageOf(value: Json, before: Member | undefined): Member {
   if (!Array.isArray(value)) return { text: JSON.stringify(value) };
@@ -103,11 +120,6 @@ export class HeadFold {
     }
     for (const [name, [length, ...changes]] of Object.entries(lists))
       this.#change(name, Number(length), changes);
-  }
-
-  get leaf(): string | null {
-    const leaf = this.#members.get("leaf");
-    return typeof leaf === "string" ? leaf : null;
   }
 
   /** The head so far; the parent is added by whoever knows it. */

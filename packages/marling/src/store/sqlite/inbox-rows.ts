@@ -21,7 +21,7 @@ import type {
   WithdrawOutcome,
 } from "../contract.ts";
 import type { Connection } from "./connection.ts";
-import { type InputState, inputIdOf, isOfTurn, type ParkedTurn, type SettledInputs } from "./input-codec.ts";
+import { inputIdOf, isOfTurn, type ParkedTurn, type SettledInputs } from "./input-codec.ts";
 import {
   countInputs,
   deleteInput,
@@ -36,11 +36,11 @@ import {
   readInput,
   readPending,
   readSteered,
+  writeProgress,
   writeState,
 } from "./input-rows.ts";
 import { deleteNames, putName } from "./name-rows.ts";
 import { ensureSession, type SessionKey } from "./session-rows.ts";
-import { shortenText } from "./session-text.ts";
 import { hasEndedWait } from "./wait-rows.ts";
 import { deleteWithdrawn, insertWithdrawn, readWithdrawn } from "./withdrawn-rows.ts";
 
@@ -157,14 +157,12 @@ export function isAsleep(db: Connection, session: SessionKey, now: number): bool
   return !hasEndedWait(db, session, parked);
 }
 
-/** Takes an input out of the inbox for the commit that settles it, with those that joined it; none when it is not there. */
+/** Takes a pending input out of the inbox for the commit that settles it, with those that joined it. */
 export function settleInput(
   db: Connection,
   session: SessionKey,
-  { inputId, joins, revision }: Settlement,
-): SettledInputs | undefined {
-  const settled = readInput(db, session, inputId)?.row;
-  if (settled === undefined) return undefined;
+  { row: settled, joins, revision }: Settlement,
+): SettledInputs {
   const place = { kind: "commit", revision } as const;
   const taken = readSteered(db, session).filter(({ state: { claimed } }) => {
     return claimed !== undefined && isOfTurn(claimed.turnId, settled.turnId);
@@ -193,26 +191,21 @@ export function advanceInput(
   const input = readInput(db, session, inputId);
   if (input === undefined) return;
   const { sequence } = input.row;
-  const text = shortenText(JSON.stringify(progress), session.id);
-  db.run("UPDATE inbox SET progress = ? WHERE at = ? << 32 | ?", text, session.no, sequence);
+  writeProgress(db, session, { sequence, progress });
   const { parked, ...awake } = input.state;
   if (parked !== undefined) writeState(db, session, { sequence, state: awake });
 }
 
-/** What was asked of the turn of a pending input. */
-export function cancelOf(db: Connection, session: SessionKey, inputId: InputId): InputState["cancel"] {
-  return readInput(db, session, inputId)?.state.cancel;
-}
-
 export function deleteInputs(db: Connection, no: number): void {
   db.run("DELETE FROM inbox WHERE at BETWEEN ?1 << 32 AND ?1 << 32 | 4294967295", no);
+  db.memory.dropRows(no);
   deleteWithdrawn(db, no);
   deleteNames(db, no);
 }
 
 /** What a commit does to the inbox. */
 interface Settlement {
-  readonly inputId: InputId;
+  readonly row: InboxRow;
   readonly joins: readonly InputId[];
   readonly revision: number;
 }

@@ -2,6 +2,7 @@
 // that settled them from then on. Finds them by sequence, key and turn id, wherever they are.
 
 import type { InputId, SessionId, TurnId } from "../../model/ids.ts";
+import type { Json } from "../../model/json.ts";
 import type { InboxRow } from "../contract.ts";
 import { findSettling, lastCommit, readSettled } from "./commit-rows.ts";
 import type { Connection } from "./connection.ts";
@@ -30,11 +31,24 @@ export interface PendingInput {
 const LARGEST = 4294967295;
 const COLUMNS = "at & 4294967295 AS n, names, submitted, input, progress, plan, state";
 const OF_SESSION = "at BETWEEN ?1 << 32 AND ?1 << 32 | 4294967295";
+const NEWEST = `SELECT at & 4294967295 AS n FROM inbox WHERE ${OF_SESSION} ORDER BY at DESC LIMIT 1`;
+const ALL = `SELECT ${COLUMNS} FROM inbox WHERE ${OF_SESSION} ORDER BY at`;
+const AT = `SELECT ${COLUMNS} FROM inbox WHERE at = ? << 32 | ?`;
+const STEERED = `SELECT ${COLUMNS} FROM inbox INDEXED BY inbox_states WHERE state IS NOT NULL AND ${OF_SESSION} ORDER BY at`;
+/** So many pending inputs of a session are remembered; a session with more is one whose inputs wait for others. */
+const REMEMBERED = 16;
+const FIRST = `SELECT at & 4294967295 AS n, state FROM inbox WHERE ${OF_SESSION} ORDER BY at LIMIT 1`;
+const FIRST_ROWS = `${ALL} LIMIT ${REMEMBERED + 1}`;
 
 /** How many inputs a session has taken. */
 export function countInputs(db: Connection, session: SessionKey): number {
-  const sql = `SELECT at & 4294967295 AS n FROM inbox WHERE ${OF_SESSION} ORDER BY at DESC LIMIT 1`;
-  const row = db.get(sql, session.no);
+  const known = db.memory.of(session.no);
+  known.inputs ??= readCount(db, session);
+  return known.inputs;
+}
+
+function readCount(db: Connection, session: SessionKey): number {
+  const row = db.get(NEWEST, session.no);
   const pending = row === undefined ? 0 : db.integer(row, "n");
   const counted = lastCommit(db, session)?.manifest.inputs ?? 0;
   return Math.max(pending, counted, lastWithdrawn(db, session.no));
@@ -42,17 +56,15 @@ export function countInputs(db: Connection, session: SessionKey): number {
 
 /** The pending inputs of a session, in order. */
 export function readPending(db: Connection, session: SessionKey): readonly PendingInput[] {
-  return db
-    .all(`SELECT ${COLUMNS} FROM inbox WHERE ${OF_SESSION} ORDER BY at`, session.no)
-    .map((row) => decodePending(db, session, row));
+  const rows = knownInbox(db, session.no)?.values() ?? db.all(ALL, session.no);
+  return [...rows].map((row) => decodePending(db, session, row));
 }
 
 /** Those of them that have a state. Does not look at the others. */
 export function readSteered(db: Connection, session: SessionKey): readonly PendingInput[] {
-  const from = "FROM inbox INDEXED BY inbox_states WHERE state IS NOT NULL";
-  return db
-    .all(`SELECT ${COLUMNS} ${from} AND ${OF_SESSION} ORDER BY at`, session.no)
-    .map((row) => decodePending(db, session, row));
+  const known = knownInbox(db, session.no);
+  const rows = known === undefined ? db.all(STEERED, session.no) : [...known.values()].filter(hasState);
+  return rows.map((row) => decodePending(db, session, row));
 }
 
 /** The pending input that comes first: its sequence and its state. */
@@ -60,8 +72,7 @@ export function readFirst(
   db: Connection,
   session: SessionKey,
 ): { readonly sequence: number; readonly state: InputState } | undefined {
-  const sql = `SELECT at & 4294967295 AS n, state FROM inbox WHERE ${OF_SESSION} ORDER BY at LIMIT 1`;
-  const row = db.get(sql, session.no);
+  const row = db.get(FIRST, session.no);
   if (row === undefined) return undefined;
   return { sequence: db.integer(row, "n"), state: stateOf(db, session, row) };
 }
@@ -84,24 +95,41 @@ export function readInput(db: Connection, session: SessionKey, inputId: InputId)
 }
 
 export function insertInput(db: Connection, session: SessionKey, row: InboxRow): void {
-  const names = namesOf(row);
-  const submitted = shortenText(JSON.stringify(row.submitted), session.id);
-  const accepted = shortenText(JSON.stringify(row.input), session.id);
+  const { sequence: n } = row;
+  const { no, id } = session;
+  const texts = [
+    JSON.stringify(namesOf(row)),
+    JSON.stringify(row.submitted),
+    JSON.stringify(row.input),
+  ] as const;
+  const names = texts[0] === "{}" ? null : shortenText(texts[0], id);
+  const submitted = shortenText(texts[1], id);
+  const input = texts[2] === texts[1] ? null : shortenText(texts[2], id);
+  const plan = row.plan === undefined ? null : JSON.stringify(row.plan);
+  const state = stateText(session, row.deliver === undefined ? {} : { deliver: row.deliver });
   db.run(
     "INSERT INTO inbox (at, names, submitted, input, plan, state) VALUES (? << 32 | ?, ?, ?, ?, ?, ?)",
-    session.no,
-    row.sequence,
-    Object.keys(names).length === 0 ? null : shortenText(JSON.stringify(names), session.id),
+    no,
+    n,
+    names,
     submitted,
-    accepted === submitted ? null : accepted,
-    row.plan === undefined ? null : JSON.stringify(row.plan),
-    stateText(session, row.deliver === undefined ? {} : { deliver: row.deliver }),
+    input,
+    plan,
+    state,
   );
-  nameInput(db, row, { no: session.no, place: { kind: "inbox", sequence: row.sequence } });
+  const known = db.memory.of(no);
+  known.inputs = n;
+  if (known.inbox instanceof Map)
+    known.inbox.set(n, { n, names, submitted, input, progress: null, plan, state });
+  if (known.inbox instanceof Map && known.inbox.size > REMEMBERED) known.inbox = null;
+  nameInput(db, row, { no, place: { kind: "inbox", sequence: n } });
 }
 
 export function deleteInput(db: Connection, no: number, sequence: number): void {
   db.run("DELETE FROM inbox WHERE at = ? << 32 | ?", no, sequence);
+  const known = db.memory.of(no);
+  if (known.inbox instanceof Map) known.inbox.delete(sequence);
+  else known.inbox = undefined;
 }
 
 /** Replaces the state of a pending input. */
@@ -112,6 +140,18 @@ export function writeState(
 ): void {
   const sql = "UPDATE inbox SET state = ? WHERE at = ? << 32 | ?";
   db.run(sql, stateText(session, state), session.no, sequence);
+  db.memory.of(session.no).inbox = undefined;
+}
+
+/** Keeps where the turn of a pending input goes on from. */
+export function writeProgress(
+  db: Connection,
+  session: SessionKey,
+  { sequence, progress }: { readonly sequence: number; readonly progress: Json },
+): void {
+  const text = shortenText(JSON.stringify(progress), session.id);
+  db.run("UPDATE inbox SET progress = ? WHERE at = ? << 32 | ?", text, session.no, sequence);
+  db.memory.of(session.no).inbox = undefined;
 }
 
 /** Makes an input known by its key, and by its turn id where that does not say the sequence. */
@@ -150,13 +190,14 @@ export function inputById(db: Connection, session: SessionKey, inputId: InputId)
   return sequence === undefined ? undefined : inputBySequence(db, session, sequence);
 }
 
-/** Where the input with a turn id is. Turn ids that were given have a name; those that were derived say their sequence. */
-export function findTurn(db: Connection, session: SessionKey, turnId: string): Place | undefined {
+/** The commit that settled the turn. Turn ids that were given have a name; those that were derived say their sequence. */
+export function findTurnCommit(db: Connection, session: SessionKey, turnId: string): number | undefined {
   const named = findName(db, session.no, { kind: "turn", name: turnId });
-  if (named !== undefined) return named;
+  if (named !== undefined) return named.kind === "commit" ? named.revision : undefined;
   const sequence = numberBehind(derivedTurnPrefix(session.id), turnId);
   const place = sequence === undefined ? undefined : placeOf(db, session, sequence);
-  return inputsAt(db, session, place).some((row) => row.turnId === turnId) ? place : undefined;
+  if (place?.kind !== "commit") return undefined;
+  return inputsAt(db, session, place).some((row) => row.turnId === turnId) ? place.revision : undefined;
 }
 
 /** The turn id of an input that came without one; never one that was given to an earlier turn. */
@@ -170,7 +211,7 @@ export function freeTurnId(db: Connection, session: SessionKey, sequence: number
 }
 
 function placeOf(db: Connection, session: SessionKey, sequence: number): Place | undefined {
-  const isPending = db.get("SELECT 1 FROM inbox WHERE at = ? << 32 | ?", session.no, sequence) !== undefined;
+  const isPending = rowAt(db, session.no, sequence) !== undefined;
   if (isPending || readWithdrawn(db, session, sequence) !== undefined) return { kind: "inbox", sequence };
   const joined = findName(db, session.no, { kind: "joined", name: String(sequence) });
   if (joined !== undefined) return joined;
@@ -188,8 +229,27 @@ function inputsAt(db: Connection, session: SessionKey, place: Place | undefined)
 }
 
 function readAt(db: Connection, session: SessionKey, sequence: number): PendingInput | undefined {
-  const row = db.get(`SELECT ${COLUMNS} FROM inbox WHERE at = ? << 32 | ?`, session.no, sequence);
+  const row = rowAt(db, session.no, sequence);
   return row === undefined ? undefined : decodePending(db, session, row);
+}
+
+function rowAt(db: Connection, no: number, sequence: number): SqlRow | undefined {
+  const known = knownInbox(db, no);
+  return known === undefined ? db.get(AT, no, sequence) : known.get(sequence);
+}
+
+/** The inbox of a session, unless it is too large to be remembered. */
+function knownInbox(db: Connection, no: number): ReadonlyMap<number, SqlRow> | undefined {
+  const known = db.memory.of(no);
+  if (known.inbox === undefined) {
+    const rows = db.all(FIRST_ROWS, no);
+    known.inbox = rows.length > REMEMBERED ? null : new Map(rows.map((row) => [db.integer(row, "n"), row]));
+  }
+  return known.inbox ?? undefined;
+}
+
+function hasState({ state }: SqlRow): boolean {
+  return state !== null;
 }
 
 function decodePending(db: Connection, session: SessionKey, row: SqlRow): PendingInput {

@@ -1,27 +1,23 @@
 // Effects of turns that are not committed yet.
 //   JR1  a key of a turn has at most one `started` and one `done` record, the first of each; nothing follows `done`.
 //   JR2  records are read in the order in which they were written.
-//   JR3  which keys are there is remembered per session, and dropped when a write was undone, when another store has
-//        written, and when rows were removed behind its back.
+//   JR3  which keys are there is remembered per session (row-memory.ts): what is not there is not looked for.
 
 import type { EffectKey, TurnId } from "../../model/ids.ts";
 import type { JournalRecord } from "../../model/journal.ts";
 import type { Connection } from "./connection.ts";
 import type { SqlRow } from "./driver.ts";
+import type { JournalKeys } from "./row-memory.ts";
 import type { SessionRow } from "./session-rows.ts";
 import { shortenText } from "./session-text.ts";
 
-interface KnownKeys {
-  /** What the newest record of a key says, by turn and key. */
-  readonly statuses: Map<string, Map<string, JournalRecord["status"]>>;
-  last: number;
-}
-
 const OF_SESSION = "FROM journal WHERE at BETWEEN ?1 << 32 AND ?1 << 32 | 4294967295";
+const RECORDS = `SELECT entry, outcome ${OF_SESSION} ORDER BY at`;
+const ENTRIES = `SELECT at & 4294967295 AS n, entry ${OF_SESSION} ORDER BY at`;
+const DELETE_ALL = `DELETE ${OF_SESSION}`;
 
 export class JournalRows {
   readonly #db: Connection;
-  readonly #known = new Map<number, KnownKeys>();
 
   constructor(db: Connection) {
     this.#db = db;
@@ -44,7 +40,8 @@ export class JournalRows {
   }
 
   read(session: SessionRow, turnId: TurnId): readonly JournalRecord[] {
-    const rows = this.#db.all(`SELECT entry, outcome ${OF_SESSION} ORDER BY at`, session.no);
+    if (!this.#keysOf(session).statuses.has(turnId)) return [];
+    const rows = this.#db.all(RECORDS, session.no);
     return rows.map((row) => this.#decode(session, row)).filter((record) => record.turnId === turnId);
   }
 
@@ -53,41 +50,35 @@ export class JournalRows {
     const known = this.#keysOf(session);
     const gone = turns.filter((turnId) => known.statuses.has(turnId));
     for (const turnId of gone) known.statuses.delete(turnId);
-    if (known.statuses.size === 0) this.#known.delete(session.no);
     if (gone.length === 0) return;
     if (known.statuses.size === 0) {
       this.deleteAll(session.no);
       return;
     }
-    for (const row of this.#db.all(`SELECT at & 4294967295 AS n, entry ${OF_SESSION}`, session.no)) {
+    for (const row of this.#db.all(ENTRIES, session.no)) {
       if (!gone.includes(this.#decode(session, row).turnId)) continue;
       this.#db.run("DELETE FROM journal WHERE at = ? << 32 | ?", session.no, this.#db.integer(row, "n"));
     }
   }
 
   deleteAll(no: number): void {
-    this.#known.delete(no);
-    this.#db.run(`DELETE ${OF_SESSION}`, no);
+    this.#db.run(DELETE_ALL, no);
+    this.#db.memory.of(no).journal = { statuses: new Map(), last: 0 };
   }
 
-  /** Drops what is remembered of the rows. */
-  reset(): void {
-    this.#known.clear();
+  #keysOf(session: SessionRow): JournalKeys {
+    const known = this.#db.memory.of(session.no);
+    known.journal ??= this.#readKeys(session);
+    return known.journal;
   }
 
-  #keysOf(session: SessionRow): KnownKeys {
-    const known = this.#known.get(session.no);
-    if (known !== undefined) return known;
-    const keys: KnownKeys = { statuses: new Map(), last: 0 };
-    for (const row of this.#db.all(
-      `SELECT at & 4294967295 AS n, entry ${OF_SESSION} ORDER BY at`,
-      session.no,
-    )) {
+  #readKeys(session: SessionRow): JournalKeys {
+    const keys: JournalKeys = { statuses: new Map(), last: 0 };
+    for (const row of this.#db.all(ENTRIES, session.no)) {
       const { turnId, key, status } = this.#decode(session, row);
       turnOf(keys, turnId).set(key, status);
       keys.last = this.#db.integer(row, "n");
     }
-    this.#known.set(session.no, keys);
     return keys;
   }
 
@@ -101,7 +92,7 @@ export class JournalRows {
   }
 }
 
-function turnOf({ statuses }: KnownKeys, turnId: TurnId): Map<string, JournalRecord["status"]> {
+function turnOf({ statuses }: JournalKeys, turnId: TurnId): Map<string, JournalRecord["status"]> {
   const known = statuses.get(turnId);
   if (known !== undefined) return known;
   const turn = new Map<string, JournalRecord["status"]>();

@@ -5,27 +5,17 @@
 
 import { MarlingError } from "../../base/errors.ts";
 import type { Claim, Lease, LeaseRequest } from "../contract.ts";
-import { lastCommit } from "./commit-rows.ts";
+import { lastRevision } from "./commit-rows.ts";
 import type { Connection } from "./connection.ts";
+import type { SqlRow } from "./driver.ts";
 import { countInputs } from "./input-rows.ts";
+import type { LeaseHolder, LeaseRow } from "./row-memory.ts";
 import type { SessionKey } from "./session-rows.ts";
 
 /** The store that asks, and what it can prove of others. */
 export interface LeaseContext {
   readonly instance: string;
   readonly isDead: (instance: string) => boolean;
-}
-
-interface Holder {
-  readonly owner: string;
-  readonly incarnation: string;
-  readonly instance: string;
-  readonly expiresAt: number;
-}
-
-interface LeaseRow {
-  readonly generation: number;
-  readonly holder: Holder | undefined;
 }
 
 /** Gives the lease of a session to whoever asks, unless somebody else has it who may be alive. */
@@ -39,12 +29,14 @@ export function claimLease(
   if (holder !== undefined && !isMine && !isOver(holder, request.now, context.isDead))
     return { kind: "held", owner: holder.owner, expiresAt: holder.expiresAt };
   const next = isMine ? generation : generation + 1;
-  putLease(db, session, { generation: next, holder: { ...request, instance: context.instance } });
+  const { owner, incarnation, expiresAt } = request;
+  const { instance } = context;
+  putLease(db, session, { generation: next, holder: { owner, incarnation, instance, expiresAt } });
   return {
     kind: "claimed",
     generation: next,
     isTakeover: holder !== undefined && !isMine,
-    revision: lastCommit(db, session)?.revision ?? 0,
+    revision: lastRevision(db, session),
     inputs: countInputs(db, session),
   };
 }
@@ -67,6 +59,7 @@ export function renewLease(
   { generation, incarnation, expiresAt }: Pick<Lease, "generation"> & LeaseRequest,
 ): boolean {
   const sql = "UPDATE leases SET expires_at = ? WHERE session = ? AND generation = ? AND incarnation = ?";
+  db.memory.of(session.no).lease = undefined;
   return db.run(sql, expiresAt, session.no, generation, incarnation) > 0;
 }
 
@@ -77,6 +70,13 @@ export function releaseLease(db: Connection, session: SessionKey, generation: nu
     session.no,
     generation,
   );
+  const known = db.memory.of(session.no);
+  known.lease = known.lease?.generation === generation ? { generation, holder: undefined } : undefined;
+}
+
+export function deleteLease(db: Connection, no: number): void {
+  db.run("DELETE FROM leases WHERE session = ?", no);
+  db.memory.of(no).lease = undefined;
 }
 
 /** Whether somebody has the lease, alive or not. */
@@ -94,13 +94,23 @@ export function isLeaseOpen(
   return holder === undefined || isOver(holder, now, isDead);
 }
 
-function isOver(holder: Holder, now: number, isDead: LeaseContext["isDead"]): boolean {
+function isOver(holder: LeaseHolder, now: number, isDead: LeaseContext["isDead"]): boolean {
   return holder.expiresAt <= now || isDead(holder.instance);
 }
 
 function readLease(db: Connection, session: SessionKey): LeaseRow {
-  const sql = "SELECT generation, owner, incarnation, instance, expires_at FROM leases WHERE session = ?";
-  const row = db.get(sql, session.no);
+  const known = db.memory.of(session.no);
+  known.lease ??= decodeLease(
+    db,
+    db.get(
+      "SELECT generation, owner, incarnation, instance, expires_at FROM leases WHERE session = ?",
+      session.no,
+    ),
+  );
+  return known.lease;
+}
+
+function decodeLease(db: Connection, row: SqlRow | undefined): LeaseRow {
   if (row === undefined) return { generation: 0, holder: undefined };
   const generation = db.integer(row, "generation");
   if (row.incarnation === null) return { generation, holder: undefined };
@@ -116,7 +126,7 @@ function readLease(db: Connection, session: SessionKey): LeaseRow {
 function putLease(
   db: Connection,
   session: SessionKey,
-  { generation, holder }: { readonly generation: number; readonly holder: Holder },
+  { generation, holder }: { readonly generation: number; readonly holder: LeaseHolder },
 ): void {
   db.run(
     "INSERT OR REPLACE INTO leases (session, generation, owner, incarnation, instance, expires_at) VALUES (?, ?, ?, ?, ?, ?)",
@@ -127,6 +137,7 @@ function putLease(
     holder.instance,
     holder.expiresAt,
   );
+  db.memory.of(session.no).lease = { generation, holder };
 }
 
 function leaseLost({ id }: SessionKey, generation: number, lease: LeaseRow): MarlingError {
@@ -139,7 +150,7 @@ function leaseLost({ id }: SessionKey, generation: number, lease: LeaseRow): Mar
   );
 }
 
-function leaseHeld({ id }: SessionKey, { owner, expiresAt }: Holder): MarlingError {
+function leaseHeld({ id }: SessionKey, { owner, expiresAt }: LeaseHolder): MarlingError {
   return new MarlingError(
     "lease_held",
     `session ${id}: expected a lease that nobody has, found it with ${owner}`,

@@ -18,7 +18,7 @@ export interface LoadedSession {
 export function loadSession(
   db: Connection,
   session: SessionRow,
-  { isPartial = false, images }: LoadOptions & { readonly images?: HeadImages } = {},
+  { isPartial = false, images }: LoadOptions & { readonly images: HeadImages },
 ): LoadedSession | undefined {
   const path = readManifests(db, session);
   const last = path.at(-1);
@@ -27,25 +27,35 @@ export function loadSession(
   const from = isPartial && opening !== path[0] ? opening : undefined;
   const nodes = readNodes(db, session, { from });
   const fold = new HeadFold();
-  const digests = new Map<string, string>();
+  const digests: { [name: string]: string } = {};
   for (const { manifest } of path) {
     // A leaf that a commit does not name is its last node; of commits before the last it does not matter.
     fold.add(manifest.head, manifest === last.manifest ? lastNodeOf(nodes) : undefined);
-    for (const [name, digest] of Object.entries(manifest.components ?? {})) digests.set(name, digest);
+    Object.assign(digests, manifest.components);
   }
-  const components = [...digests].map(([name, digest]) => [name, readComponent(db, digest)] as const);
   const head = fold.head(session.parent);
-  images?.set(session.no, patchHead(undefined, head, { lastNode: undefined }).image);
+  const { image } = patchHead(undefined, head, { lastNode: undefined });
+  images.set(session.no, { head: image, components: digests });
   const stored = {
     sessionId: session.id,
     revision: last.revision,
     head,
     nodes,
-    components: Object.fromEntries(components) satisfies SessionComponents,
+    components: readComponents(db, digests),
     inputs: countInputs(db, session),
     unannounced: unannounced(db, session),
   };
   return { stored, from };
+}
+
+/** Components by name, from their digests. */
+export function readComponents(
+  db: Connection,
+  digests: { readonly [name: string]: string },
+): SessionComponents {
+  return Object.fromEntries(
+    Object.entries(digests).map(([name, digest]) => [name, readComponent(db, digest)]),
+  );
 }
 
 function opensFrame({ head }: Manifest): boolean {

@@ -20,6 +20,7 @@ export interface Name {
 const DIGEST_BYTES = 16;
 
 export function findName(db: Connection, no: number, name: Name): Place | undefined {
+  if (!hasNames(db, no)) return undefined;
   const row = db.get("SELECT n FROM names WHERE session = ? AND digest = ?", no, digestOf(name));
   if (row === undefined) return undefined;
   const n = db.integer(row, "n");
@@ -30,6 +31,7 @@ export function putName(db: Connection, no: number, name: Name & { readonly plac
   const { place } = name;
   const n = place.kind === "inbox" ? place.sequence : -place.revision;
   db.run("INSERT OR REPLACE INTO names (session, digest, n) VALUES (?, ?, ?)", no, digestOf(name), n);
+  db.memory.of(no).hasNames = true;
 }
 
 export function deleteName(db: Connection, no: number, name: Name): void {
@@ -38,6 +40,14 @@ export function deleteName(db: Connection, no: number, name: Name): void {
 
 export function deleteNames(db: Connection, no: number): void {
   db.run("DELETE FROM names WHERE session = ?", no);
+  db.memory.of(no).hasNames = undefined;
+}
+
+/** Whether a session has any; one whose inputs came without keys and turn ids has none. */
+function hasNames(db: Connection, no: number): boolean {
+  const known = db.memory.of(no);
+  known.hasNames ??= db.get("SELECT 1 FROM names WHERE session = ? LIMIT 1", no) !== undefined;
+  return known.hasNames;
 }
 
 /** As JSON: text that is not well-formed keeps its identity. */

@@ -36,8 +36,8 @@ export class OpenStore {
     const images = new HeadImages(db);
     const journal = new JournalRows(db);
     const forget = (): void => {
+      db.memory.reset();
       images.reset();
-      journal.reset();
     };
     this.#database = database;
     this.#busyLimitMs = busyLimitMs;
@@ -50,6 +50,9 @@ export class OpenStore {
     const { db } = this.#parts;
     const snapshot = (): T => {
       if (this.#isClosed) throw closedStore(db.path); // meanwhile, while it waited
+      const known =
+        db.dataVersion() === this.#dataVersion ? db.remembered(() => read(this.#parts)) : undefined;
+      if (known !== undefined) return known.value;
       return db.snapshot(() => {
         this.#refresh();
         return read(this.#parts);
@@ -60,6 +63,11 @@ export class OpenStore {
     } catch (thrown) {
       throw sqliteFault(thrown, db.path);
     }
+  }
+
+  /** Moves when another store has written. */
+  changes(): Promise<number> {
+    return this.read(() => this.#dataVersion ?? 0);
   }
 
   /** As `read`, at once: for what is asked for where nobody can wait. */

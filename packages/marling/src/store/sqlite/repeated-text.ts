@@ -9,11 +9,17 @@ const LONG = 32;
 /** The plain JSON text of a value, and its long strings in the order in which they are met. */
 export function textOf(value: unknown): { readonly text: string; readonly strings: readonly string[] } {
   const strings = new Set<string>();
-  const text = JSON.stringify(value, (_key, member: unknown) => {
-    if (typeof member === "string" && member.length >= LONG) strings.add(member);
-    return member;
-  });
-  return { text, strings: [...strings] };
+  collectStrings(value, strings);
+  return { text: JSON.stringify(value), strings: [...strings] };
+}
+
+function collectStrings(value: unknown, strings: Set<string>): void {
+  if (typeof value === "string") {
+    if (value.length >= LONG) strings.add(value);
+    return;
+  }
+  if (typeof value !== "object" || value === null) return;
+  for (const member of Array.isArray(value) ? value : Object.values(value)) collectStrings(member, strings);
 }
 
 /** The JSON text of a value with references to the strings that are known, and to its own. */

@@ -28,15 +28,22 @@ export interface SessionRow extends SessionKey {
 }
 
 const COLUMNS = "no, id, status, parent, base, base_revision";
+const BY_ID = `SELECT ${COLUMNS} FROM sessions WHERE id = ?`;
+const BY_NUMBER = `SELECT ${COLUMNS} FROM sessions WHERE no = ?`;
 
 /** The session of an id that was ever used, deleted ones too. */
 export function findSession(db: Connection, id: SessionId): SessionRow | undefined {
-  const row = db.get(`SELECT ${COLUMNS} FROM sessions WHERE id = ?`, id);
-  return row === undefined ? undefined : decodeSession(db, row);
+  const known = db.memory.session(id);
+  if (known !== undefined) return known;
+  const row = db.get(BY_ID, id);
+  if (row === undefined) return undefined;
+  const session = decodeSession(db, row);
+  db.memory.setSession(session);
+  return session;
 }
 
 export function sessionByNumber(db: Connection, no: number): SessionRow | undefined {
-  const row = db.get(`SELECT ${COLUMNS} FROM sessions WHERE no = ?`, no);
+  const row = db.get(BY_NUMBER, no);
   return row === undefined ? undefined : decodeSession(db, row);
 }
 
@@ -61,14 +68,33 @@ export function insertSession(db: Connection, id: SessionId, status: SessionStat
   return session;
 }
 
+/** Makes the session of an id, which may be announced, one whose commits begin behind one of another session. */
+export function putFork(db: Connection, id: SessionId, base: CommitPoint): SessionRow {
+  const sql = `INSERT INTO sessions (id, status, base, base_revision) VALUES (?, 'live', ?, ?) ON CONFLICT (id)
+    DO UPDATE SET status = 'live', base = excluded.base, base_revision = excluded.base_revision RETURNING ${COLUMNS}`;
+  const row = db.get(sql, id, base.no, base.revision);
+  if (row === undefined) throw new Error(`session ${id} is not there after it was inserted`);
+  const session = decodeSession(db, row);
+  db.memory.setSession(session);
+  return session;
+}
+
 /** Marks a session as one that has commits. Costs nothing when it is one already. */
 export function reviseSession(db: Connection, session: SessionRow, parent: string | null): void {
   if (session.status === "live" && session.parent === parent) return;
+  db.memory.dropSession(session.id);
   db.run("UPDATE sessions SET status = 'live', parent = ? WHERE no = ?", parent, session.no);
+}
+
+/** Retires the id of a session. */
+export function retireSession(db: Connection, { no, id }: SessionKey): void {
+  db.memory.dropSession(id);
+  db.run("UPDATE sessions SET status = 'deleted', parent = NULL WHERE no = ?", no);
 }
 
 export function setBase(db: Connection, no: number, base: CommitPoint | undefined): void {
   const sql = "UPDATE sessions SET base = ?, base_revision = ? WHERE no = ?";
+  db.memory.dropSessions();
   db.run(sql, base?.no ?? null, base?.revision ?? null, no);
 }
 

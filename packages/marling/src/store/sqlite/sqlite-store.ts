@@ -38,7 +38,7 @@ import type {
   WithdrawOutcome,
 } from "../contract.ts";
 import { blobDigest, blobRef, insertBlob, readBlob } from "./blob-rows.ts";
-import { lastCommit, readNodes } from "./commit-rows.ts";
+import { lastRevision, readNodes } from "./commit-rows.ts";
 import { commitSession, prepareCommit } from "./commit-session.ts";
 import { deleteSession } from "./delete-session.ts";
 import { settleDelivery } from "./delivery-rows.ts";
@@ -147,7 +147,7 @@ class SqliteStore implements Store {
   revision(sessionId: SessionId): Promise<number> {
     return this.#read(({ db }) => {
       const session = knownSession(db, sessionId);
-      return session === undefined ? 0 : (lastCommit(db, session)?.revision ?? 0);
+      return session === undefined ? 0 : lastRevision(db, session);
     });
   }
 
@@ -257,15 +257,16 @@ class SqliteStore implements Store {
     });
   }
 
-  changes(): Promise<number> {
-    return this.#read(({ db }) => db.dataVersion());
+  async changes(): Promise<number> {
+    return (await this.#opened()).changes();
   }
 
   async vacuum(request: VacuumRequest): Promise<VacuumReport> {
     const store = await this.#opened();
     const removed = await store.write(({ db, forget }) => {
+      const counts = vacuumRows(db, request);
       forget();
-      return vacuumRows(db, request);
+      return counts;
     });
     return { ...removed, bytes: await store.shrink() };
   }
@@ -282,8 +283,8 @@ class SqliteStore implements Store {
     return this.#write((parts) => deleteSession(parts.db, sessionId, parts));
   }
 
-  fork(request: ForkRequest): Promise<StoredSession> {
-    return this.#write(({ db }) => forkSession(db, request));
+  fork(request: ForkRequest): ReturnType<Store["fork"]> {
+    return this.#write(({ db, images }) => forkSession(db, request, images));
   }
 
   /** Finishes what was asked for, writes the log back into the file and lets the file go. */

@@ -27,6 +27,7 @@ export function createWait(db: Connection, session: SessionKey, wait: NewWait): 
     ...texts,
     wait.kind,
   );
+  db.memory.of(session.no).hasWaits = true;
   const row = db.get(BY_NAME, session.no, ...texts);
   if (row === undefined) throw new Error(`wait ${wait.name} is not there after it was inserted`);
   if (row.kind !== wait.kind) throw kindConflict(wait, db.text(row, "kind"));
@@ -76,6 +77,9 @@ export function endWait(
 
 /** Ends the waits of turns, those that have a value too: nobody reads it any more. */
 export function endWaitsOf(db: Connection, session: SessionKey, turns: readonly TurnId[], now: number): void {
+  const known = db.memory.of(session.no);
+  known.hasWaits ??= db.get("SELECT 1 FROM waits WHERE session = ? LIMIT 1", session.no) !== undefined;
+  if (!known.hasWaits) return;
   const sql = "UPDATE waits SET over_at = ? WHERE session = ? AND turn = ? AND over_at IS NULL";
   for (const turnId of turns) db.run(sql, now, session.no, idText(session, turnId));
 }

@@ -11,11 +11,12 @@ const LONGEST_MS = 20;
  * throws what the last attempt threw when `limitMs` are over. Other failures are thrown at once.
  */
 export async function whenFree<T>(attempt: () => T, limitMs: number): Promise<T> {
-  const deadline = performance.now() + limitMs;
+  let deadline: number | undefined;
   for (;;) {
     try {
       return attempt();
     } catch (thrown) {
+      deadline ??= performance.now() + limitMs;
       if (!isBusy(thrown) || performance.now() >= deadline) throw thrown;
     }
     // Of different length, so that those who wait do not meet again at every attempt.

@@ -1,11 +1,11 @@
 // Writes that arrive together share a transaction.
 //   WQ1  what arrives in one tick is one transaction; a caller hears of its write after COMMIT, never before.
-//   WQ2  a write that fails changes nothing and fails alone.
+//   WQ2  a write that fails changes nothing and fails alone: those that shared its transaction are done again, each with a
+//        savepoint of its own. Failures are rare, and savepoints for all cost more than most writes do.
 //   WQ3  there is no await between BEGIN and COMMIT; while somebody else holds the file, waiting is asynchronous and
 //        bounded, and then everybody who waited gets `store_busy`.
 //   WQ4  after a failure the next write finds what was committed before it.
 
-import { setImmediate as nextTick } from "node:timers/promises";
 import { type Deferred, deferred } from "../../base/deferred.ts";
 import type { Connection } from "./connection.ts";
 import { isBusy, sqliteFault } from "./sqlite-fault.ts";
@@ -41,11 +41,11 @@ export class WriteQueue {
   }
 
   /** Runs `apply` in a transaction with whatever else is asked for in this tick. */
-  async write<T>(apply: () => T): Promise<T> {
+  write<T>(apply: () => T): Promise<T> {
     const settled = deferred<unknown>();
     this.#waiting.push({ apply, settled });
     this.#draining ??= this.#drain();
-    return (await settled.promise) as T; // what `apply` returned
+    return settled.promise as Promise<T>; // what `apply` returned
   }
 
   /** Resolves when everything that was asked for is settled. */
@@ -55,11 +55,13 @@ export class WriteQueue {
 
   async #drain(): Promise<void> {
     while (this.#waiting.length > 0) {
-      await nextTick();
+      await new Promise(setImmediate);
       const writes = this.#waiting;
       this.#waiting = [];
       const outcomes = await this.#commit(writes);
-      for (const [index, { settled }] of writes.entries()) settle(settled, outcomes[index]);
+      writes.forEach(({ settled }, index) => {
+        settle(settled, outcomes[index]);
+      });
     }
     this.#draining = undefined;
   }
@@ -77,10 +79,10 @@ export class WriteQueue {
   }
 
   #transaction(writes: readonly Write[]): readonly Outcome[] {
-    this.#db.exec("BEGIN IMMEDIATE");
+    this.#db.run("BEGIN IMMEDIATE");
     try {
       this.#options.onBegun();
-      const outcomes = writes.map((write) => this.#member(write, writes.length > 1));
+      const outcomes = this.#together(writes) ?? this.#apart(writes);
       if (outcomes.some(({ kind }) => kind === "done")) this.#db.exec("COMMIT");
       else this.#rollBack();
       return outcomes;
@@ -90,17 +92,40 @@ export class WriteQueue {
     }
   }
 
-  /** One write. In company it has a savepoint; losing that means that SQLite gave up the whole transaction. */
-  #member({ apply }: Write, hasCompany: boolean): Outcome {
-    if (hasCompany) this.#db.exec("SAVEPOINT member");
+  /** The outcomes of writes that all succeed, or of one that has no company; else none, and nothing is left of them. */
+  #together(writes: readonly Write[]): readonly Outcome[] | undefined {
+    const outcomes: Outcome[] = [];
+    for (const { apply } of writes) {
+      try {
+        outcomes.push({ kind: "done", value: apply() });
+      } catch (thrown) {
+        if (isBusy(thrown)) throw thrown;
+        if (writes.length === 1) return [failed(this.#fault(thrown))];
+        this.#rollBack();
+        this.#db.run("BEGIN IMMEDIATE");
+        this.#options.onBegun();
+        return undefined;
+      }
+    }
+    return outcomes;
+  }
+
+  #apart(writes: readonly Write[]): readonly Outcome[] {
+    return writes.map((write) => this.#saved(write));
+  }
+
+  /** One write with a savepoint; losing that means that SQLite gave up the whole transaction. */
+  #saved({ apply }: Write): Outcome {
+    this.#db.run("SAVEPOINT member");
     try {
       const value = apply();
-      if (hasCompany) this.#db.exec("RELEASE member");
+      this.#db.run("RELEASE member");
       return { kind: "done", value };
     } catch (thrown) {
       if (isBusy(thrown)) throw thrown;
       this.#options.onUndone();
-      if (hasCompany) this.#db.exec("ROLLBACK TO member; RELEASE member");
+      this.#db.run("ROLLBACK TO member");
+      this.#db.run("RELEASE member");
       return failed(this.#fault(thrown));
     }
   }
@@ -108,7 +133,7 @@ export class WriteQueue {
   #rollBack(): void {
     this.#options.onUndone();
     try {
-      this.#db.exec("ROLLBACK");
+      this.#db.run("ROLLBACK");
     } catch {
       // There is no transaction left to end: SQLite ended it with the error that brought us here.
     }

@@ -41,7 +41,8 @@ export const forkCases: readonly StoreCase[] = [
       await history(store);
       const fork = await store.fork({ from: A, as: B });
       assert.deepEqual([fork.sessionId, fork.revision, fork.head.leaf, fork.inputs], ["b", 1, "n5", 0]);
-      assert.deepEqual(await loaded(store, B), fork);
+      const stored = await loaded(store, B);
+      assert.deepEqual({ ...fork, nodes: stored.nodes }, stored);
       assert.deepEqual(await nodeIds(store, B), ["n1", "n2", "n3", "n4", "n5"]);
     },
   },
@@ -151,11 +152,14 @@ export const forkCases: readonly StoreCase[] = [
         currentFrameId: "f2",
       });
       await store.commit(commitOf(A, 0, { ids: ["n1"], head: first }));
-      await store.commit(
-        commitOf(A, 1, { ids: ["n2"], head: head({ turnIndex: 4, leaf: node("n2"), frames: [] }) }),
-      );
+      const second = head({ turnIndex: 4, leaf: node("n2"), frames: [], ledger, parentSessionId: "p" });
+      await store.commit(commitOf(A, 1, { ids: ["n2"], head: second }));
       const fork = await store.fork({ from: A, as: B, at: node("n1") });
       assert.deepEqual(fork.head, { ...first, ledger: [], parentSessionId: null });
+      const newest = await store.fork({ from: A, as: C });
+      assert.deepEqual(newest.head, { ...second, ledger: [], parentSessionId: null });
+      assert.deepEqual((await loaded(store, C)).head, newest.head);
+      assert.deepEqual((await loaded(store, A)).head, second);
     },
   },
   {
@@ -181,6 +185,8 @@ export const forkCases: readonly StoreCase[] = [
       await history(store);
       await store.admit(inputOf(B, "early"));
       assert.equal((await store.fork({ from: A, as: B })).inputs, 1);
+      assert.equal(await store.exists(B), true);
+      assert.deepEqual([(await loaded(store, B)).inputs, (await nodeIds(store, B)).length], [1, 5]);
       assert.equal((await store.admit(inputOf(B, "late"))).row.sequence, 2);
       assert.deepEqual(
         (await store.pending(B)).map(({ sequence }) => sequence),
