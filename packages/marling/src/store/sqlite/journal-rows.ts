@@ -2,14 +2,18 @@
 //   JR1  a key of a turn has at most one `started` and one `done` record, the first of each; nothing follows `done`.
 //   JR2  records are read in the order in which they were written.
 //   JR3  which keys are there is remembered per session (row-memory.ts): what is not there is not looked for.
+//   JR4  what is appended together is one row: the turn, then key, status and outcome of each record. Rows with one record,
+//        and the outcome beside it, are of an earlier version.
 
 import type { EffectKey, TurnId } from "../../model/ids.ts";
 import type { JournalRecord } from "../../model/journal.ts";
+import type { Json } from "../../model/json.ts";
 import type { Connection } from "./connection.ts";
 import type { SqlRow } from "./driver.ts";
 import type { JournalKeys } from "./row-memory.ts";
-import type { SessionRow } from "./session-rows.ts";
+import type { SessionKey, SessionRow } from "./session-rows.ts";
 import { shortenText } from "./session-text.ts";
+import { damaged } from "./sqlite-fault.ts";
 
 const OF_SESSION = "FROM journal WHERE at BETWEEN ?1 << 32 AND ?1 << 32 | 4294967295";
 const RECORDS = `SELECT entry, outcome ${OF_SESSION} ORDER BY at`;
@@ -23,26 +27,38 @@ export class JournalRows {
     this.#db = db;
   }
 
-  append(session: SessionRow, record: JournalRecord): void {
+  append(session: SessionRow, records: readonly JournalRecord[]): void {
+    for (const turnId of new Set(records.map((record) => record.turnId)))
+      this.#appendTo(
+        session,
+        turnId,
+        records.filter((record) => record.turnId === turnId),
+      );
+  }
+
+  #appendTo(session: SessionRow, turnId: TurnId, records: readonly JournalRecord[]): void {
     const known = this.#keysOf(session);
-    const turn = turnOf(known, record.turnId);
-    const before = turn.get(record.key);
-    if (before === "done" || before === record.status) return;
+    const turn = turnOf(known, turnId);
+    const isNew = ({ key, status }: JournalRecord): boolean => {
+      const before = turn.get(key);
+      if (before === "done" || before === status) return false;
+      turn.set(key, status);
+      return true;
+    };
+    const added = records.filter(isNew);
+    if (added.length === 0) return;
     known.last += 1;
-    turn.set(record.key, record.status);
-    this.#db.run(
-      "INSERT INTO journal (at, entry, outcome) VALUES (? << 32 | ?, ?, ?)",
-      session.no,
-      known.last,
-      shortenText(JSON.stringify([record.turnId, record.key, record.status]), session.id),
-      record.outcome === undefined ? null : shortenText(JSON.stringify(record.outcome), session.id),
+    const steps = added.map(({ key, status, outcome }) =>
+      outcome === undefined ? [key, status] : [key, status, outcome],
     );
+    const entry = shortenText(JSON.stringify([turnId, ...steps]), session.id);
+    this.#db.run("INSERT INTO journal (at, entry) VALUES (? << 32 | ?, ?)", session.no, known.last, entry);
   }
 
   read(session: SessionRow, turnId: TurnId): readonly JournalRecord[] {
     if (!this.#keysOf(session).statuses.has(turnId)) return [];
     const rows = this.#db.all(RECORDS, session.no);
-    return rows.map((row) => this.#decode(session, row)).filter((record) => record.turnId === turnId);
+    return rows.flatMap((row) => this.#decode(session, row)).filter((record) => record.turnId === turnId);
   }
 
   /** Removes the records of turns. */
@@ -56,7 +72,7 @@ export class JournalRows {
       return;
     }
     for (const row of this.#db.all(ENTRIES, session.no)) {
-      if (!gone.includes(this.#decode(session, row).turnId)) continue;
+      if (!gone.includes(readEntry(this.#db, row, session).turnId)) continue;
       this.#db.run("DELETE FROM journal WHERE at = ? << 32 | ?", session.no, this.#db.integer(row, "n"));
     }
   }
@@ -75,21 +91,42 @@ export class JournalRows {
   #readKeys(session: SessionRow): JournalKeys {
     const keys: JournalKeys = { statuses: new Map(), last: 0 };
     for (const row of this.#db.all(ENTRIES, session.no)) {
-      const { turnId, key, status } = this.#decode(session, row);
-      turnOf(keys, turnId).set(key, status);
+      for (const { turnId, key, status } of this.#decode(session, row)) turnOf(keys, turnId).set(key, status);
       keys.last = this.#db.integer(row, "n");
     }
     return keys;
   }
 
-  #decode(session: SessionRow, row: SqlRow): JournalRecord {
-    const entry = this.#db.json(row, "entry", session.id);
-    const [turnId, key, status] = entry as [TurnId, EffectKey, JournalRecord["status"]]; // written by `append`
-    const step = { sessionId: session.id, turnId, key, status };
-    return typeof row.outcome === "string"
-      ? { ...step, outcome: this.#db.json(row, "outcome", session.id) }
-      : step;
+  #decode(session: SessionRow, row: SqlRow): readonly JournalRecord[] {
+    const { turnId, steps } = readEntry(this.#db, row, session);
+    return steps.map(([key, status, outcome]) => ({
+      sessionId: session.id,
+      turnId,
+      key,
+      status,
+      ...(outcome === undefined ? {} : { outcome }),
+    }));
   }
+}
+
+type Step = readonly [key: EffectKey, status: JournalRecord["status"], outcome?: Json];
+
+/** What a row holds; see JR4. */
+export function readEntry(
+  db: Connection,
+  row: SqlRow,
+  session: SessionKey,
+): { readonly turnId: TurnId; readonly steps: readonly Step[] } {
+  const entry = db.json(row, "entry", session.id);
+  const [turnId, ...steps] = Array.isArray(entry) ? (entry as readonly Json[]) : [];
+  if (typeof turnId !== "string")
+    throw damaged(db.path, "column entry: expected the turn of a record, found other JSON");
+  const outcome = typeof row.outcome === "string" ? [db.json(row, "outcome", session.id)] : [];
+  const isOneStep = typeof steps[0] === "string";
+  return {
+    turnId: turnId as TurnId, // written by `append`, as the steps were
+    steps: (isOneStep ? [[...steps, ...outcome]] : steps) as unknown as readonly Step[],
+  };
 }
 
 function turnOf({ statuses }: JournalKeys, turnId: TurnId): Map<string, JournalRecord["status"]> {

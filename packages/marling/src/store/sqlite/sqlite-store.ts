@@ -306,8 +306,7 @@ class SqliteStore implements Store {
     const [first] = records;
     if (first === undefined) return;
     await this.#write((parts) => {
-      leasedSession(parts, first.sessionId, lease);
-      for (const record of records) parts.journal.append(ensureSession(parts.db, record.sessionId), record);
+      parts.journal.append(leasedSession(parts, first.sessionId, lease), records);
     });
   }
 

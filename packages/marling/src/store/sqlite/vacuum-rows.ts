@@ -13,6 +13,7 @@ import { deliveryTexts, expireOccurrences } from "./delivery-rows.ts";
 import type { SqlRow } from "./driver.ts";
 import { isOfTurn } from "./input-codec.ts";
 import { readTurns } from "./input-rows.ts";
+import { readEntry } from "./journal-rows.ts";
 import { type SessionRow, sessionByNumber } from "./session-rows.ts";
 import { restoreText } from "./session-text.ts";
 import { damaged } from "./sqlite-fault.ts";
@@ -58,18 +59,12 @@ function vacuumJournal(db: Connection): number {
       const session = sessionOf(db, no);
       known = { session, turns: readTurns(db, session) };
     }
-    const turnId = turnOfEntry(db, row, known.session);
+    const { turnId, steps } = readEntry(db, row, known.session);
     if (known.turns.some((turn) => isOfTurn(turnId, turn))) continue;
-    count += db.run("DELETE FROM journal WHERE at = ? << 32 | ?", no, db.integer(row, "n"));
+    db.run("DELETE FROM journal WHERE at = ? << 32 | ?", no, db.integer(row, "n"));
+    count += steps.length;
   }
   return count;
-}
-
-function turnOfEntry(db: Connection, row: SqlRow, session: SessionRow): string {
-  const entry = db.json(row, "entry", session.id);
-  const turnId = Array.isArray(entry) ? entry[0] : undefined;
-  if (typeof turnId === "string") return turnId;
-  throw damaged(db.path, "column entry: expected the turn of a record, found other JSON");
 }
 
 /** Removes blobs that nothing names, except those that were put lately. */
