@@ -74,7 +74,7 @@ function readArguments() {
   const scenarios =
     wanted.length === 0
       ? Object.keys(SCENARIOS)
-      : wanted.flatMap((id) => (id === "S7" ? ["S7", "S7b"] : [id]));
+      : [...new Set(wanted.flatMap((id) => (id === "S7" ? ["S7", "S7b"] : [id])))];
   const rounds = values.rounds === undefined ? (values.quick ? QUICK_ROUNDS : ROUNDS) : Number(values.rounds);
   if (!Number.isSafeInteger(rounds) || rounds < 1)
     throw new Error(`--rounds: expected a number from 1 on, found ${values.rounds}`);

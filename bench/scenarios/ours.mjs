@@ -8,7 +8,7 @@ const CHUNKS = 20_000;
 const BUSY = 20;
 
 const HOOKS = {
-  full: { text: { warmUp: 60, turns: 100, perSession: 20 }, chunks: { warmUp: 2, turns: 7, perSession: 1 } },
+  full: { text: { warmUp: 60, turns: 100, perSession: 20 }, chunks: { warmUp: 8, turns: 11, perSession: 1 } },
   quick: { text: { warmUp: 10, turns: 20, perSession: 5 }, chunks: { warmUp: 1, turns: 3, perSession: 1 } },
 };
 const FORKS = {

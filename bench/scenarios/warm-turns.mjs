@@ -19,13 +19,13 @@ const SCENARIOS = {
   S7: {
     title: "a streamed chunk, answer of 20,000 in large reads",
     plan: { chunks: 20_000 },
-    full: { warmUp: 3, turns: 6, perSession: 1, limitMs: 15_000 },
+    full: { warmUp: 15, turns: 15, perSession: 1, limitMs: 30_000 },
     quick: { warmUp: 1, turns: 2, perSession: 1, limitMs: 10_000 },
   },
   S7b: {
     title: "a streamed chunk, answer of 5,000, each in a socket write of its own",
     plan: { chunks: 5_000, isPaced: true },
-    full: { warmUp: 3, turns: 6, perSession: 1, limitMs: 15_000 },
+    full: { warmUp: 15, turns: 15, perSession: 1, limitMs: 30_000 },
     quick: { warmUp: 1, turns: 2, perSession: 1, limitMs: 10_000 },
   },
 };

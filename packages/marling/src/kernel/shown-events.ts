@@ -17,7 +17,8 @@ export class ShownEvents {
   /** Whether an event is new to watchers. */
   isNew(event: TurnEvent): boolean {
     const name = nameOf(event);
-    if (name === undefined) return !(isText(event) && this.#before.has(`finished ${event.round}`));
+    if (name === undefined)
+      return this.#before.size === 0 || !(isText(event) && this.#before.has(`finished ${event.round}`));
     const count = (this.#now.get(name) ?? 0) + 1;
     this.#now.set(name, count);
     return count > (this.#before.get(name) ?? 0);

@@ -47,10 +47,6 @@ export class HookPhase {
     this.#init = init;
   }
 
-  siteOf(entry: RegisteredHook): HookSite {
-    return { pluginId: entry.pluginId, hook: this.#init.hook };
-  }
-
   /** Runs one handler and reads its answer; every failure names plugin and hook. */
   ask<T>(
     entry: RegisteredHook,
@@ -60,7 +56,7 @@ export class HookPhase {
     const { watcher } = this.#init;
     return watcher === undefined
       ? this.#ask(entry, call, read)
-      : watched(watcher.began(this.siteOf(entry)), () => this.#ask(entry, call, read));
+      : watched(watcher.began(entry.site), () => this.#ask(entry, call, read));
   }
 
   /** Applies what the handlers drafted: all of it, or nothing when a change cannot be made. */
@@ -87,7 +83,7 @@ export class HookPhase {
     call: () => unknown,
     read: (raw: unknown, site: HookSite) => T,
   ): Awaitable<T> {
-    const site = this.siteOf(entry);
+    const { site } = entry;
     this.#begin(site);
     let returned: unknown;
     try {

@@ -102,14 +102,14 @@ export class HookRunner {
     if (entries.length === 0) return flow.start;
     const phase = this.#phase(hook, options);
     let current = flow.start;
+    const read = (raw: unknown, site: HookSite): HookItem<K> | undefined => readItem(hook, raw, site);
+    const take = (answer: HookItem<K> | undefined, { pluginId }: RegisteredHook): boolean => {
+      current = flow.next(current, answer, pluginId);
+      return flow.isDone?.(current) === true;
+    };
     const step = (entry: RegisteredHook): Awaitable<boolean> => {
-      const before = current;
-      const item = this.#askFlow({ hook, phase, entry }, flow, before);
-      const take = (answer: HookItem<K> | undefined): boolean => {
-        current = flow.next(before, answer, entry.pluginId);
-        return flow.isDone?.(current) === true;
-      };
-      return isPromise(item) ? item.then(take) : take(item);
+      const item = askFlow(phase, { entry, flow, read }, current);
+      return isPromise(item) ? item.then((answer) => take(answer, entry)) : take(item, entry);
     };
     return concluded(phase, inOrder(entries, step, phase), () => current);
   }
@@ -126,10 +126,11 @@ export class HookRunner {
     const step = (entry: RegisteredHook): Awaitable<boolean> => {
       const phase = this.#phase(hook, options);
       const before = current;
-      const asked = attempt(phase, () => this.#askFlow({ hook, phase, entry }, flow, before));
+      const read = (raw: unknown, site: HookSite): HookItem<K> | undefined => readItem(hook, raw, site);
+      const asked = attempt(phase, () => askFlow(phase, { entry, flow, read }, before));
       const take = (answer: Attempted<HookItem<K> | undefined>): boolean => {
         if (answer.ok) current = flow.next(before, answer.value, entry.pluginId);
-        else issues.push(issueOf(phase.siteOf(entry), answer.thrown, "plugin"));
+        else issues.push(issueOf(entry.site, answer.thrown, "plugin"));
         return false;
       };
       return isPromise(asked) ? asked.then(take) : take(asked);
@@ -218,21 +219,11 @@ export class HookRunner {
       const phase = this.#phase(hook, options, phaseOf(hook, ctx));
       const answer = attempt(phase, () => phase.ask(entry, () => entry.call(ctx, undefined), ignored));
       const report = (attempted: Attempted<void>): TurnIssue | undefined =>
-        attempted.ok ? undefined : issueOf(phase.siteOf(entry), attempted.thrown, "lifecycle_hook_failed");
+        attempted.ok ? undefined : issueOf(entry.site, attempted.thrown, "lifecycle_hook_failed");
       return isPromise(answer) ? answer.then(report) : report(answer);
     });
     if (told.some(isPromise)) return Promise.all(told).then(sortedIssues);
     return sortedIssues(told as readonly (TurnIssue | undefined)[]);
-  }
-
-  #askFlow<K extends HookNameOf<"waterfall">, F>(
-    { hook, phase, entry }: { readonly hook: K; readonly phase: HookPhase; readonly entry: RegisteredHook },
-    flow: Flow<K, F>,
-    current: F,
-  ): Awaitable<HookItem<K> | undefined> {
-    const ctx = Object.freeze(flow.context(current));
-    const call = (): unknown => entry.call(ctx, flow.argument?.(current));
-    return phase.ask(entry, call, (raw, site) => readItem(hook, raw, site));
   }
 
   #phase(hook: HookName, options: HookRunOptions, probed: string | undefined = probedPhase(hook)): HookPhase {
@@ -247,6 +238,21 @@ export class HookRunner {
   }
 }
 
+interface FlowStep<K extends HookNameOf<"waterfall">, F> {
+  readonly entry: RegisteredHook;
+  readonly flow: Flow<K, F>;
+  read(raw: unknown, site: HookSite): HookItem<K> | undefined;
+}
+
+function askFlow<K extends HookNameOf<"waterfall">, F>(
+  phase: HookPhase,
+  { entry, flow, read }: FlowStep<K, F>,
+  current: F,
+): Awaitable<HookItem<K> | undefined> {
+  const ctx = Object.freeze(flow.context(current));
+  return phase.ask(entry, () => entry.call(ctx, flow.argument?.(current)), read);
+}
+
 type Attempted<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly thrown: unknown };
@@ -258,8 +264,8 @@ function inOrder(
   phase?: HookPhase,
 ): Awaitable<void> {
   try {
-    for (const [index, entry] of entries.entries()) {
-      const isDone = step(entry);
+    for (let index = 0; index < entries.length; index += 1) {
+      const isDone = step(entries[index] as RegisteredHook);
       if (isPromise(isDone)) return theRest(entries.slice(index + 1), isDone, step).catch(dropping(phase));
       if (isDone) return;
     }

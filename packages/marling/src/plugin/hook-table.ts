@@ -1,5 +1,6 @@
 // The handlers of a session: one list per hook, each handler with its owner.
 
+import type { HookSite } from "./hook-error.ts";
 import type { HookName } from "./hooks.ts";
 import type { PluginState } from "./plugin-state.ts";
 
@@ -9,6 +10,8 @@ export type PluginOwned<T> = { readonly pluginId: string; readonly value: T };
 /** A handler as runners call it. What it returns is checked by the decoder of its hook. */
 export interface RegisteredHook {
   readonly pluginId: string;
+  /** What its failures are told with. */
+  readonly site: HookSite;
   /** The plugin's declared state, if it has any. */
   readonly state: PluginState | undefined;
   /** Only hooks on the context carry one; 0 elsewhere. */

@@ -65,7 +65,7 @@ function handlersOf(instance: PluginInstance, hook: HookName): readonly Register
   const { id: pluginId, state, parts } = instance;
   return listOf(memberOf(parts, hook)).map((handler) => {
     const { priority, call } = callable(handler, hook);
-    return Object.freeze({ pluginId, state, priority, call });
+    return Object.freeze({ pluginId, site: Object.freeze({ pluginId, hook }), state, priority, call });
   });
 }
 

@@ -93,14 +93,16 @@ async function open(model: AiSdkLanguageModel, call: CallOptions): Promise<AiSdk
 }
 
 async function read(reader: Reader, response: ResponseBuilder, signal: AbortSignal): Promise<ModelOutcome> {
+  let isLeft = signal.aborted;
   const leave = (): void => {
+    isLeft = true;
     reader.cancel(signal.reason).catch(() => {}); // The call is over either way.
   };
   let timer: NodeJS.Timeout | undefined;
   signal.addEventListener("abort", leave, { once: true });
   try {
     for (;;) {
-      signal.throwIfAborted();
+      if (isLeft) signal.throwIfAborted();
       const { done, value } = await reader.read();
       if (done) break;
       response.take(value);
