@@ -18,8 +18,8 @@ beforeEach(() => {
   folder = makeFolder();
 });
 
-afterEach(() => {
-  for (const terminal of open) terminal.close();
+afterEach(async () => {
+  for (const terminal of open) await terminal.close();
   open = [];
   folder.close();
 });

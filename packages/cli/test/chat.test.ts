@@ -23,8 +23,8 @@ beforeEach(() => {
   writeFileSync(join(folder.path, "poem.md"), "roses are red\n");
 });
 
-afterEach(() => {
-  for (const terminal of open) terminal.close();
+afterEach(async () => {
+  for (const terminal of open) await terminal.close();
   open = [];
   folder.close();
 });

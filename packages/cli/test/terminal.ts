@@ -92,8 +92,14 @@ export class TestTerminal {
     return this.exitCode;
   }
 
-  close(): void {
-    if (this.exitCode === undefined) this.kill();
+  /** Resolves when the process is gone: a pty that tells of it in a thread that has ended takes all others along. */
+  async close(): Promise<void> {
+    try {
+      if (this.exitCode === undefined) this.kill();
+    } catch {
+      // It is gone, and about to be told so.
+    }
+    await this.exited();
     this.#screen.dispose();
   }
 }
