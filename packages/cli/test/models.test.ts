@@ -88,7 +88,7 @@ test("[AG1] in a chat, the file is written after y", async () => {
     await terminal.until("Written.");
     expect(readFileSync(join(folder.path, "new.txt"), "utf8")).toBe("hello\n");
   } finally {
-    terminal.close();
+    await terminal.close();
   }
 });
 
@@ -131,7 +131,7 @@ test("[CH7] /plan and /model change what the next turn runs with", async () => {
     await terminal.until("From the server.");
     expect(JSON.stringify(server.seen.at(-1)?.body.messages)).toContain("note buy tea");
   } finally {
-    terminal.close();
+    await terminal.close();
   }
 });
 
@@ -161,8 +161,8 @@ test("[AK1] what the model asks is answered in the chat, also after a kill -9", 
     expect(JSON.stringify(server.seen.at(-1)?.body.messages)).toContain("green");
     expect(existsSync(file)).toBe(false);
   } finally {
-    first.close();
-    second.close();
+    await first.close();
+    await second.close();
   }
 });
 
@@ -176,7 +176,7 @@ test("[AK1] run asks on a terminal, and offers nobody to ask without one", async
     await terminal.until("Black it is.");
     expect(await terminal.exited()).toBe(0);
   } finally {
-    terminal.close();
+    await terminal.close();
   }
   const toolsOf = (at: number): string => JSON.stringify(server.seen[at]?.body.tools);
   await marling(args, { cwd: folder.path });
@@ -201,7 +201,7 @@ test("[QU1] a child that wants to write asks in the chat of its parent", async (
     await terminal.until("All done.");
     expect(readFileSync(join(folder.path, "new.txt"), "utf8")).toBe("hello\n");
   } finally {
-    terminal.close();
+    await terminal.close();
   }
 });
 
