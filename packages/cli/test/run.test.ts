@@ -86,7 +86,7 @@ test("[RU2] on a terminal it asks, and anything but y is a no", async () => {
       const file = join(folder.path, ".marling", "notes.md");
       expect(existsSync(file) ? readFileSync(file, "utf8") : undefined).toBe(notes);
     } finally {
-      terminal.close();
+      await terminal.close();
     }
   }
 });
