@@ -1,5 +1,7 @@
 // From messages of ours to a prompt that every provider takes.
 //   LA19  a message without attachments is converted once, however many requests it is in.
+//   LA21  a request that begins with the messages of the one before goes on from its prompt; what has attachments, and
+//         what is behind that, is put together anew.
 
 import type { JsonObject } from "../model/json.ts";
 import { type AttachmentReader, attachmentPart } from "./attachment-part.ts";
@@ -15,6 +17,19 @@ export interface PromptBuilder {
   readonly id: string;
   /** Messages without attachments as they were converted before: a request costs what is new in it. */
   readonly converted: WeakMap<ModelMessage, readonly PromptMessage[]>;
+  /** The newest prompt by the message that it begins with. */
+  readonly assembled: WeakMap<ModelMessage, AssembledPrompt>;
+}
+
+/** Messages that were put together, and what came of them so far. */
+interface AssembledPrompt {
+  readonly messages: ModelMessage[];
+  readonly assembly: PromptAssembly;
+}
+
+/** What a port remembers of messages it has seen. */
+export function promptMemory(): Pick<PromptBuilder, "converted" | "assembled"> {
+  return { converted: new WeakMap(), assembled: new WeakMap() };
 }
 
 export interface PromptSite {
@@ -27,9 +42,11 @@ export async function promptOf(
   messages: readonly ModelMessage[],
   site: PromptSite,
 ): Promise<readonly PromptMessage[]> {
-  const assembly = new PromptAssembly();
-  for (const message of messages) {
-    const attachments = message.parts.filter((part) => part.kind === "attachment");
+  const known = assembleKnown(builder, messages);
+  if (known.messages.length === messages.length) return known.assembly.finish();
+  const assembly = known.assembly.copy();
+  for (const message of messages.slice(known.messages.length)) {
+    const attachments = attachmentsOf(message);
     const converted =
       attachments.length === 0
         ? convertOnce(builder, message)
@@ -37,6 +54,27 @@ export async function promptOf(
     for (const one of converted) assembly.add(one);
   }
   return assembly.finish();
+}
+
+/** The beginning of a prompt, up to the first message with attachments. Waits for nothing: requests share it. */
+function assembleKnown(builder: PromptBuilder, messages: readonly ModelMessage[]): AssembledPrompt {
+  const [first] = messages;
+  const before = first === undefined ? undefined : builder.assembled.get(first);
+  const isKnown = before?.messages.every((message, index) => message === messages[index]) === true;
+  const prompt: AssembledPrompt =
+    before !== undefined && isKnown ? before : { messages: [], assembly: new PromptAssembly() };
+  for (let at = prompt.messages.length; at < messages.length; at += 1) {
+    const message = messages[at] as ModelMessage;
+    if (attachmentsOf(message).length > 0) break;
+    for (const one of convertOnce(builder, message)) prompt.assembly.add(one);
+    prompt.messages.push(message);
+  }
+  if (first !== undefined) builder.assembled.set(first, prompt);
+  return prompt;
+}
+
+function attachmentsOf({ parts }: ModelMessage): readonly AttachmentPart[] {
+  return parts.filter((part) => part.kind === "attachment");
 }
 
 function convertOnce(builder: PromptBuilder, message: ModelMessage): readonly PromptMessage[] {

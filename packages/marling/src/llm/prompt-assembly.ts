@@ -10,9 +10,9 @@ const BEGINNING = "[The beginning of this conversation is not shown.]";
 const NO_RESULT = "This call has no result. It may have taken effect.";
 
 export class PromptAssembly {
-  readonly #messages: PromptMessage[] = [];
+  #messages: PromptMessage[] = [];
   /** The calls that wait for their result, by id, with their names. */
-  readonly #open = new Map<string, string>();
+  #open = new Map<string, string>();
   /** What the user said between a call and its result, until the result is in. */
   #held: UserMessage[] = [];
 
@@ -37,11 +37,22 @@ export class PromptAssembly {
     }
   }
 
+  /** The prompt if nothing else came; more may be added afterwards. */
   finish(): readonly PromptMessage[] {
-    this.#closeCalls();
-    const [first] = this.#messages;
-    if (first === undefined || first.role === "user") return this.#messages;
-    return [{ role: "user", content: [{ type: "text", text: BEGINNING }] }, ...this.#messages];
+    const whole = this.copy();
+    whole.#closeCalls();
+    const [first] = whole.#messages;
+    if (first !== undefined && first.role !== "user")
+      whole.#messages.unshift({ role: "user", content: [{ type: "text", text: BEGINNING }] });
+    return whole.#messages;
+  }
+
+  copy(): PromptAssembly {
+    const copy = new PromptAssembly();
+    copy.#messages = [...this.#messages];
+    copy.#open = new Map(this.#open);
+    copy.#held = [...this.#held];
+    return copy;
   }
 
   #answer(message: ToolMessage): void {

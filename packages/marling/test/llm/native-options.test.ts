@@ -2,6 +2,7 @@
 
 import { createRuntime } from "marling";
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { promptMemory } from "../../src/llm/build-prompt.ts";
 import { chatRequest } from "../../src/llm/native/openai/chat-request.ts";
 import { anthropicModel, type OpenAiModelOptions, openaiModel } from "../../src/models.ts";
 import { refusal } from "../base/refusal.ts";
@@ -127,7 +128,7 @@ describe("OpenAI itself", () => {
     modelId,
     isOfficial: true,
     maxOutputTokens: 50,
-    converted: new WeakMap(),
+    ...promptMemory(),
     written: new WeakMap(),
   });
   const site = { blobs: undefined, withheld: new Set<string>() };

@@ -3,6 +3,7 @@
 import { deferred } from "../../base/deferred.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
 import type { ModelOutcome } from "../../model/model-response.ts";
+import { promptMemory } from "../build-prompt.ts";
 import { unknownParameters } from "../call-parameters.ts";
 import type { ModelCallOptions, ModelPort, ModelRequest } from "../contract.ts";
 import { cancelled, failureOf } from "../failure.ts";
@@ -38,7 +39,7 @@ export function aiSdkModel(model: AiSdkLanguageModel, options: AiSdkModelOptions
     model,
     id: `${model.provider}/${model.modelId}`,
     caches: promptCache === "auto" && model.provider.includes("anthropic"),
-    converted: new WeakMap(),
+    ...promptMemory(),
   };
   return {
     id: builder.id,

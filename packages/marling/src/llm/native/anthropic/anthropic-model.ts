@@ -1,5 +1,6 @@
 // Anthropic's Messages as a model port.
 
+import { promptMemory } from "../../build-prompt.ts";
 import type { ModelPort } from "../../contract.ts";
 import { nativeModel } from "../native-model.ts";
 import type { NativeModelOptions } from "../native-model-options.ts";
@@ -37,7 +38,7 @@ export function anthropicModel(options: AnthropicModelOptions): ModelPort {
     claude: claudeModel(model),
     maxOutputTokens,
     caches: promptCache === "auto",
-    converted: new WeakMap(),
+    ...promptMemory(),
     written: new WeakMap(),
   };
   return nativeModel({

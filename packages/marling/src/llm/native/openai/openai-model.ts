@@ -1,5 +1,6 @@
 // OpenAI's Chat Completions, and everything that is compatible with them, as a model port.
 
+import { promptMemory } from "../../build-prompt.ts";
 import type { ModelPort } from "../../contract.ts";
 import { nativeModel } from "../native-model.ts";
 import type { NativeModelOptions } from "../native-model-options.ts";
@@ -36,7 +37,7 @@ export function openaiModel(options: OpenAiModelOptions): ModelPort {
     modelId: model,
     isOfficial,
     maxOutputTokens,
-    converted: new WeakMap(),
+    ...promptMemory(),
     written: new WeakMap(),
   };
   return nativeModel({
