@@ -13,7 +13,6 @@ import type { SessionPolicy } from "../model/policy.ts";
 import type { PromptContribution, PromptLayer } from "../model/prompt.ts";
 import { DEFAULT_TEMPLATE } from "../prompt/render.ts";
 import { resolveLayers } from "../prompt/resolve.ts";
-import type { Store } from "../store/contract.ts";
 import type { TurnEffect, TurnRecord } from "../turn/effect.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { hostIn } from "./services.ts";
@@ -108,37 +107,19 @@ function isSameSource(
   return one?.catalogKey === catalogKey && one.policy === policy;
 }
 
-interface KeptEnvironment {
-  readonly ref: string;
-  readonly bytes: Uint8Array;
-  /** Monotonic; when the store was given it last. */
-  keptAt: number;
-}
+const TEXTS = new WeakMap<Environment, { readonly ref: string; readonly bytes: Uint8Array }>();
 
-const KEPT = new WeakMap<Environment, KeptEnvironment>();
-
-/** What the store was given is not given again for so long: a vacuum may remove it, and then it is made anew. */
-const KEEP_AGAIN_MS = 30_000;
-
-/** Keeps an environment. What names it is written together with it, or after it. */
+/** Keeps an environment; for a store that has it already that costs nothing. What names it is written together with it, or after it. */
 function keep({ parts }: ResidentSession, environment: Environment): { readonly ref: string } {
-  const { store, clock } = parts;
-  const kept = KEPT.get(environment) ?? keptEnvironment(store, environment);
-  const { ref, bytes } = kept;
-  const now = clock.monotonic();
-  if (now - kept.keptAt < KEEP_AGAIN_MS) return { ref };
-  kept.keptAt = now;
-  store.blobs.put(bytes).catch(() => {
-    kept.keptAt = Number.NEGATIVE_INFINITY; // Whatever names it fails as well, or makes it again.
-  });
+  let text = TEXTS.get(environment);
+  if (text === undefined) {
+    const bytes = Buffer.from(JSON.stringify({ version: 1, ...environment }));
+    text = { ref: parts.store.blobs.ref(bytes), bytes };
+    TEXTS.set(environment, text);
+  }
+  const { ref, bytes } = text;
+  parts.store.blobs.put(bytes).catch(() => undefined); // Whatever names it fails as well, or makes it again.
   return { ref };
-}
-
-function keptEnvironment({ blobs }: Store, environment: Environment): KeptEnvironment {
-  const bytes = Buffer.from(JSON.stringify({ version: 1, ...environment }));
-  const kept = { ref: blobs.ref(bytes), bytes, keptAt: Number.NEGATIVE_INFINITY };
-  KEPT.set(environment, kept);
-  return kept;
 }
 
 /** What was kept under an address; nothing when the store failed to keep it, and what named it was written all the same. */

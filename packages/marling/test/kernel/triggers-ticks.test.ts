@@ -5,6 +5,7 @@ import { cron, interval } from "marling/plugins";
 import { sqliteStore } from "marling/sqlite";
 import { say } from "marling/testing";
 import { describe, expect, test, vi } from "vitest";
+import type { JsonObject } from "../../src/model/json.ts";
 import { BACKINGS, database, live, unattended } from "./durable-support.ts";
 import { TestClock } from "./hooks-support.ts";
 import { codeOf } from "./services-support.ts";
@@ -201,7 +202,8 @@ describe("after downtime", () => {
   });
 });
 
-test("[TR19] a stored schedule that cannot be read here is told of once, and holds nobody else up", async () => {
+/** A session with a schedule that runs, and beside it a stored subscription that is due and says this. */
+async function besides(subscriptionId: string, definition: JsonObject) {
   const clock = new TestClock({ startsAt: NOON });
   const traces: CustomTrace[] = [];
   const store = memoryStore();
@@ -211,50 +213,43 @@ test("[TR19] a stored schedule that cannot be read here is told of once, and hol
     script: () => say("tick"),
     trace: customTraces(traces),
   });
-  const config = { expression: "@hourly", timeZone: "Moon/Base" };
-  await store.triggers?.subscribe({
-    subscriptionId: "sub_moon",
-    sessionId: session.id as never,
-    source: "cron.tick",
-    topic: "sub_moon",
-    definition: { version: 1, source: "cron.tick", config, deliver: "turn" },
+  const [sessionId, source] = [session.id as never, "cron.tick"];
+  const due = NOON + 1;
+  const stored = {
+    subscriptionId,
+    sessionId,
+    source,
+    topic: subscriptionId,
+    definition,
     createdAt: NOON,
-    due: NOON + 1,
-  });
+    due,
+  };
+  await store.triggers?.subscribe(stored);
   await runtime.triggers.subscribe({ sessionId: "s", ...cron("@hourly") });
   clock.advance(HOUR);
+  return {
+    runtime,
+    session,
+    store,
+    told: () => traces.filter(({ name }) => name === "trigger_schedule_failed").map(({ payload }) => payload),
+  };
+}
+
+test("[TR19] a stored schedule that cannot be read here is told of once, and holds nobody else up", async () => {
+  const config = { expression: "@hourly", timeZone: "Moon/Base" };
+  const definition = { version: 1, source: "cron.tick", config, deliver: "turn" };
+  const { runtime, session, told } = await besides("sub_moon", definition);
   await runtime.recover();
   await runtime.recover();
   expect(payloads(session)).toEqual([{ scheduledAt: "2026-06-01T13:00:00.000Z" }]);
-  const told = traces.filter(({ name }) => name === "trigger_schedule_failed");
-  expect(told.map(({ payload }) => payload)).toMatchObject([{ subscriptionId: "sub_moon" }]);
+  expect(told()).toMatchObject([{ subscriptionId: "sub_moon" }]);
 });
 
 test("[TR19] a subscription of another version is told of, stays, and holds nobody else up", async () => {
-  const clock = new TestClock({ startsAt: NOON });
-  const traces: CustomTrace[] = [];
-  const store = memoryStore();
-  const { runtime, session } = await live({
-    store,
-    clock,
-    script: () => say("tick"),
-    trace: customTraces(traces),
-  });
-  await store.triggers?.subscribe({
-    subscriptionId: "sub_later",
-    sessionId: session.id as never,
-    source: "cron.tick",
-    topic: "sub_later",
-    definition: { version: 2, cron: "@hourly" },
-    createdAt: NOON,
-    due: NOON + 1,
-  });
-  await runtime.triggers.subscribe({ sessionId: "s", ...cron("@hourly") });
-  clock.advance(HOUR);
+  const { runtime, session, store, told } = await besides("sub_later", { version: 2, cron: "@hourly" });
   await runtime.recover();
   expect(payloads(session)).toEqual([{ scheduledAt: "2026-06-01T13:00:00.000Z" }]);
-  const told = traces.filter(({ name }) => name === "trigger_schedule_failed");
-  expect(told.map(({ payload }) => payload)).toEqual([
+  expect(told()).toEqual([
     { subscriptionId: "sub_later", message: "subscription: expected version 1, found 2" },
   ]);
   expect(await store.triggers?.get("sub_later")).toMatchObject({ due: NOON + 1 });

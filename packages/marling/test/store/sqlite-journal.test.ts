@@ -65,3 +65,17 @@ test("[JR4] rows of turns that were appended together go one by one", async () =
   expect(await query(path, COUNT)).toEqual([{ n: 2 }]);
   for (const turnId of [T, other]) expect(await journalOf(store).read(A, turnId)).toHaveLength(1);
 });
+
+test("[JR4] rows of an earlier version, with one record and its outcome beside it, are read with those of this one", async () => {
+  const path = join(temporaryFolder(), "store.db");
+  const store = opened(path);
+  await journalOf(store).append([record("model", "started", { turnId: T })]);
+  const { no } = (await query(path, "SELECT no FROM sessions"))[0] as { no: number };
+  const insert = `INSERT INTO journal (at, entry, outcome) VALUES (${no} << 32 | 2, '["t","model","done"]', '{"n":1}')`;
+  await query(path, insert);
+  const read = await journalOf(opened(path)).read(A, T);
+  expect(read.map(({ status, outcome }) => [status, outcome])).toEqual([
+    ["started", undefined],
+    ["done", { n: 1 }],
+  ]);
+});

@@ -5,9 +5,8 @@
 import { readManifests } from "./commit-rows.ts";
 import type { Connection } from "./connection.ts";
 import { HeadFold, type HeadImage, patchHead } from "./head-patch.ts";
+import { keep } from "./row-memory.ts";
 import type { SessionRow } from "./session-rows.ts";
-
-const REMEMBERED = 1000;
 
 /** What a session is besides its nodes. */
 export interface SessionImage {
@@ -39,12 +38,9 @@ export class HeadImages {
     return { head, components };
   }
 
-  /** Remembers a session as a commit left it; the one that was remembered longest ago makes room. */
+  /** Remembers a session as a commit left it. */
   set(no: number, image: SessionImage): void {
-    this.#images.delete(no);
-    this.#images.set(no, image);
-    const oldest = this.#images.size > REMEMBERED ? this.#images.keys().next().value : undefined;
-    if (oldest !== undefined) this.#images.delete(oldest);
+    keep(this.#images, no, image);
   }
 
   delete(no: number): void {

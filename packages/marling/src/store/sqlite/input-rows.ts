@@ -138,9 +138,7 @@ export function writeState(
   session: SessionKey,
   { sequence, state }: { readonly sequence: number; readonly state: InputState },
 ): void {
-  const sql = "UPDATE inbox SET state = ? WHERE at = ? << 32 | ?";
-  db.run(sql, stateText(session, state), session.no, sequence);
-  db.memory.of(session.no).inbox = undefined;
+  write(db, session.no, { sequence, column: "state", text: stateText(session, state) });
 }
 
 /** Keeps where the turn of a pending input goes on from. */
@@ -150,8 +148,21 @@ export function writeProgress(
   { sequence, progress }: { readonly sequence: number; readonly progress: Json },
 ): void {
   const text = shortenText(JSON.stringify(progress), session.id);
-  db.run("UPDATE inbox SET progress = ? WHERE at = ? << 32 | ?", text, session.no, sequence);
-  db.memory.of(session.no).inbox = undefined;
+  write(db, session.no, { sequence, column: "progress", text });
+}
+
+/** Writes one column of a pending input; its row is read again when it is asked for. */
+function write(
+  db: Connection,
+  no: number,
+  cell: {
+    readonly sequence: number;
+    readonly column: "state" | "progress";
+    readonly text: string | null;
+  },
+): void {
+  db.run(`UPDATE inbox SET ${cell.column} = ? WHERE at = ? << 32 | ?`, cell.text, no, cell.sequence);
+  db.memory.of(no).inbox = undefined;
 }
 
 /** Makes an input known by its key, and by its turn id where that does not say the sequence. */

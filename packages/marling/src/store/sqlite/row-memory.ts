@@ -41,6 +41,7 @@ export interface KnownRows {
   hasWaits?: boolean | undefined;
 }
 
+/** Of so many sessions something is remembered. */
 const REMEMBERED = 1000;
 
 export class RowMemory {
@@ -94,8 +95,9 @@ export class RowMemory {
   }
 }
 
-/** What was remembered first makes room. */
-function keep<Key, Value>(map: Map<Key, Value>, key: Key, value: Value): void {
+/** Adds to what is remembered; what was added longest ago makes room. */
+export function keep<Key, Value>(map: Map<Key, Value>, key: Key, value: Value): void {
+  map.delete(key);
   map.set(key, value);
   const oldest = map.size > REMEMBERED ? map.keys().next() : undefined;
   if (oldest?.done === false) map.delete(oldest.value);
