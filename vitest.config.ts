@@ -35,6 +35,8 @@ export default defineConfig({
     include: ["packages/*/test/**/*.test.ts", "examples/**/*.test.ts"],
     pool: "threads",
     maxWorkers: Math.max(2, availableParallelism() - 1), // Left alone, two cores get one worker; many tests wait.
+    testTimeout: 60_000, // Against hanging, not against slowness: how fast a machine is decides no test.
+    hookTimeout: 60_000,
     sequence: { sequencer: LongestFirst },
     typecheck: { enabled: false },
   },

@@ -8,6 +8,7 @@ export { inlineEffects } from "./effects/inline.ts";
 export type { ApprovalQuestion } from "./kernel/approval.ts";
 export type { ApprovalAdmin, ApprovalVerdict } from "./kernel/approvals.ts";
 export type { AttachmentPolicy } from "./kernel/attachments.ts";
+export type { AuthorizeOptions } from "./kernel/authorize.ts";
 export { createRuntime } from "./kernel/create-runtime.ts";
 export type { GapReason, ObserveOptions, SessionObservation } from "./kernel/observation.ts";
 export type { CommandReceipt, OperationOptions, TaskReceipt } from "./kernel/operations.ts";
@@ -118,8 +119,14 @@ export type {
   PluginSpec,
 } from "./plugin/plugin.ts";
 export type { ProcessContext, ProcessRun } from "./plugin/work-host.ts";
-export type { Frame, FrameAssignment } from "./session/frame.ts";
-export type { AppendNode } from "./session/node.ts";
+export type {
+  AuthorityChange,
+  AuthorityLimits,
+  Frame,
+  FrameAssignment,
+  SessionBudget,
+} from "./session/frame.ts";
+export type { AppendNode, AuthorityRecord } from "./session/node.ts";
 export type { HistoryNode, SessionReadView, SessionView } from "./session/view.ts";
 export type { SessionFilter, SessionPage, SessionSummary, Store } from "./store/contract.ts";
 export { memoryStore } from "./store/memory.ts";

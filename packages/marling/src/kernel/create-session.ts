@@ -156,14 +156,28 @@ async function reserve({ parts }: ResidentSession, id: SessionId): Promise<(() =
 }
 
 function assignmentOf(origin: Origin, request: SessionCreateRequest): FrameAssignment {
-  const { from, parent } = origin;
+  const { from } = origin;
   const policy = decodePolicy({ ...origin.policy, ...request.policy }, "request.policy");
   if (request.policy?.model !== undefined) modelOf(from, policy.model);
   const { toolAccess, subagent, pluginOptions, budget, paths, usageSource = "child" } = request;
-  const held = authorityLeft(parent ?? from);
-  const authority = narrowAuthority(held, { toolAccess, subagent, pluginOptions, budget, paths });
+  const authority = narrowAuthority(authorityHeld(origin), {
+    toolAccess,
+    subagent,
+    pluginOptions,
+    budget,
+    paths,
+  });
   const made = origin.cause === undefined ? {} : { cause: origin.cause };
   return { policy, authority, usageSource, ...made };
+}
+
+/** What both the parent and the one that asks may do; a host may have given the parent more than those above it. */
+function authorityHeld({ from, parent = from }: Origin): SessionAuthority {
+  if (parent === from) return authorityLeft(from);
+  const { subagent, ...held } = authorityLeft(parent);
+  const { toolAccess, budget, paths } = authorityLeft(from);
+  const met = narrowAuthority(held, { toolAccess, budget, paths });
+  return subagent === undefined ? met : { ...met, subagent };
 }
 
 /** What a session may do, with no larger a budget than what is left of its own. */

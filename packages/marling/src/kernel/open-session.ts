@@ -9,12 +9,13 @@ import type { SessionId } from "../model/ids.ts";
 import type { JsonObject } from "../model/json.ts";
 import type { MessageInput } from "../model/message.ts";
 import { decodePolicy, type SessionPolicy } from "../model/policy.ts";
-import { narrowAuthority } from "../plugin/fork.ts";
+import { narrowAuthority, requestOf } from "../plugin/fork.ts";
 import { PluginOptions } from "../plugin/plugin-options.ts";
 import type { PluginSession } from "../plugin/plugin-session.ts";
 import { decodePluginSnapshot } from "../plugin/snapshot.ts";
 import { decodeProtocolOptions } from "../session/decode-frame.ts";
 import {
+  type AuthorityChange,
   type FrameAssignment,
   FULL_AUTHORITY,
   type ProtocolTurnOptions,
@@ -53,6 +54,8 @@ export interface OpenOptions {
   readonly parent: string | undefined;
   /** The authority of the parent, which a new session's is cut to. */
   readonly parentAuthority?: SessionAuthority | undefined;
+  /** What a new session is restricted to. */
+  readonly limits?: AuthorityChange | undefined;
   /** The stored state was forked from another session and has not been opened since. */
   readonly isFork?: boolean;
   /** It is not the host that opens it: what this runtime cannot go on with is left alone. */
@@ -124,6 +127,7 @@ async function beginSession(
   const assignment: FrameAssignment = {
     policy: decodePolicy({ model: "default", maxTurns: parts.turnBudget, ...options.policy }),
     authority: narrowAuthority(options.parentAuthority ?? FULL_AUTHORITY, {
+      ...requestOf(options.limits ?? {}),
       pluginOptions: options.pluginOptions,
     }),
   };

@@ -4,6 +4,7 @@
 //   RS2  before any overlay the active registry is the plugin session's own object; an overlay is an independent copy.
 //   RS3  an overlay or a refresh that fails changes nothing.
 //   RS4  state moves only by `adopt`, after a commit, or while the session is being opened.
+//   RS6  plugins and tools are held to the authority of the current frame, here and wherever it was changed.
 //   RS5  sources are read again at every overlay, changed or not; what they changed is seen, and nothing else moves.
 
 import { type ErrorCode, MarlingError, messageOf } from "../base/errors.ts";
@@ -19,7 +20,8 @@ import { type HostServices, type HostView, type HostViewName, hostView } from ".
 import type { PluginSession } from "../plugin/plugin-session.ts";
 import type { TurnPreamble } from "../plugin/protocol.ts";
 import { PromptCache } from "../prompt/cache.ts";
-import type { Frame } from "../session/frame.ts";
+import type { Frame, SessionAuthority } from "../session/frame.ts";
+import { currentFrame } from "../session/graph.ts";
 import { createReadView } from "../session/read-view.ts";
 import type { SessionReadView } from "../session/view.ts";
 import type { Store } from "../store/contract.ts";
@@ -107,7 +109,9 @@ export class ResidentSession {
   #registry: ToolRegistry;
   #overlay: ContextOverlay = NO_OVERLAY;
   #overlayRevision = 0;
-  /** Moves when the composed tools did without their generation. */
+  /** What plugins and tools are held to. */
+  #authority: SessionAuthority;
+  /** Moves when the tools did without their generation. */
   #composition = 0;
   #messageSender: MessageSender | undefined;
   readonly #catalogs = new Map<string, CatalogEntry>();
@@ -130,6 +134,7 @@ export class ResidentSession {
     this.id = init.state.graph.sessionId;
     this.#state = init.state;
     this.#usage = totalOf(init.state);
+    this.#authority = currentFrame(init.state.graph).assignment.authority;
     this.projectedHistory = new ProjectedHistory(init.source?.projectedHistory);
     this.#registry = init.plugins.toolRegistry;
     this.#services = init.services(this);
@@ -154,6 +159,7 @@ export class ResidentSession {
   adopt(state: SessionState): void {
     if (state.ledger !== this.#state.ledger) this.#usage = totalOf(state);
     this.#state = state;
+    this.#holdTo(this.frame.assignment.authority);
   }
 
   get frame(): Frame {
@@ -282,6 +288,15 @@ export class ResidentSession {
 
   get messageSender(): MessageSender | undefined {
     return this.#messageSender;
+  }
+
+  #holdTo(authority: SessionAuthority): void {
+    const before = this.#authority;
+    this.#authority = authority;
+    if (authority === before || jsonEqual(authority as unknown as Json, before as unknown as Json)) return;
+    this.plugins.holdTo(authority);
+    this.#registry.hide(authority.toolAccess.hiddenTools);
+    this.#composition += 1;
   }
 
   #readSourcesAgain(code: ErrorCode): void {

@@ -5,10 +5,11 @@ import { type NodeId, nodeId, type SessionId, sessionId } from "../model/ids.ts"
 import { decodeJsonObject, type JsonObject } from "../model/json.ts";
 import type { SessionPolicy } from "../model/policy.ts";
 import type { PluginHost } from "../plugin/plugin-host.ts";
-import type { SessionAuthority } from "../session/frame.ts";
+import type { AuthorityChange, AuthorityLimits, SessionAuthority } from "../session/frame.ts";
 import type { ResolveStatus, SessionFilter, SessionPage, VacuumReport } from "../store/contract.ts";
 import type { ApprovalQuestion } from "./approval.ts";
 import type { ApprovalAdmin, ApprovalVerdict } from "./approvals.ts";
+import { readLimits } from "./authority-limits.ts";
 import { reconfigureSession } from "./configure.ts";
 import { openFork, openSession } from "./open-session.ts";
 import { OpenSessions } from "./open-sessions.ts";
@@ -32,6 +33,11 @@ export interface SessionOptions {
   readonly prompt?: SessionPolicy["prompt"];
   /** The session that this one belongs to. */
   readonly parent?: string;
+  /**
+   * What a session that begins may do, at most as much as its parent; by default everything, or what its parent may. A
+   * session that is there already keeps what is stored with it: see `session.authority` and `session.authorize`.
+   */
+  readonly authority?: AuthorityLimits;
 }
 
 export interface VacuumOptions {
@@ -58,6 +64,7 @@ const SESSION_OPTIONS: readonly (keyof SessionOptions)[] = [
   "maxTurns",
   "prompt",
   "parent",
+  "authority",
 ];
 
 export interface SessionAdmin {
@@ -144,11 +151,11 @@ export class Runtime implements AsyncDisposable {
   async session(id: string, options: SessionOptions = {}): Promise<Session> {
     this.#refuseClosed();
     const wanted = sessionId(id);
-    const { policy, pluginOptions, parent } = readOptions(options, this.#parts);
+    const { policy, pluginOptions, parent, limits } = readOptions(options, this.#parts);
     const isNew = pluginOptions !== undefined || parent !== undefined;
     const { entry, wasOpen } = await this.#open.open(wanted, { isNew }, async () => {
       const parentAuthority = parent === undefined ? undefined : await this.#authorityOf(parent);
-      return openSession(this.#parts, wanted, { policy, pluginOptions, parent, parentAuthority });
+      return openSession(this.#parts, wanted, { policy, pluginOptions, parent, parentAuthority, limits });
     });
     if (wasOpen && Object.keys(policy).length > 0) await reconfigureSession(entry.resident, policy);
     return entry.handle;
@@ -333,6 +340,7 @@ function readOptions(
   readonly policy: Partial<SessionPolicy>;
   readonly pluginOptions: JsonObject | undefined;
   readonly parent: SessionId | undefined;
+  readonly limits: AuthorityChange | undefined;
 } {
   const unknown = Object.keys(options).find((name) => !(SESSION_OPTIONS as readonly string[]).includes(name));
   if (unknown !== undefined)
@@ -341,7 +349,7 @@ function readOptions(
       `option ${unknown}: expected one of ${SESSION_OPTIONS.join(", ")}`,
       { details: { option: unknown } },
     );
-  const { plugins, parent, ...policy } = options;
+  const { plugins, parent, authority, ...policy } = options;
   if (policy.model !== undefined && !parts.models.has(policy.model)) {
     throw new MarlingError(
       "provider_unavailable",
@@ -362,5 +370,10 @@ function readOptions(
       `option plugins: expected ids of the runtime's plugins, found ${stranger}`,
       { details: { pluginId: stranger } },
     );
-  return { policy: defined, pluginOptions, parent: parent === undefined ? undefined : sessionId(parent) };
+  return {
+    policy: defined,
+    pluginOptions,
+    parent: parent === undefined ? undefined : sessionId(parent),
+    limits: authority === undefined ? undefined : readLimits(authority, "authority"),
+  };
 }

@@ -6,14 +6,17 @@ import type { SessionPolicy } from "../model/policy.ts";
 import type { ToolOutput } from "../model/tool-output.ts";
 import type { TurnInput, TurnReport } from "../model/turn.ts";
 import type { UsageEntry } from "../model/usage.ts";
+import { limitsOf } from "../plugin/fork.ts";
 import type { AppendNodesResult } from "../plugin/host-services.ts";
 import type { OperationDef } from "../plugin/operation.ts";
 import type { PluginDefinition } from "../plugin/plugin.ts";
+import type { AuthorityChange, AuthorityLimits } from "../session/frame.ts";
 import type { AppendNode } from "../session/node.ts";
 import type { HistoryNode, SessionView } from "../session/view.ts";
 import type { CancelStatus, WithdrawOutcome } from "../store/contract.ts";
 import type { InferSchema, Schema } from "../tool/contract.ts";
 import { appendNodes } from "./append-nodes.ts";
+import { type AuthorizeOptions, authorizeSession } from "./authorize.ts";
 import { compactSession } from "./compact.ts";
 import { reconfigureSession } from "./configure.ts";
 import type { ObserveOptions, SessionObservation } from "./observation.ts";
@@ -180,6 +183,22 @@ export class Session implements AsyncDisposable {
   async configure(patch: Partial<SessionPolicy>): Promise<void> {
     this.#refuseClosed();
     await reconfigureSession(this.#resident, patch);
+  }
+
+  /** What the session may do now; what is left out is not restricted. */
+  get authority(): AuthorityLimits {
+    return limitsOf(this.#resident.frame.assignment.authority);
+  }
+
+  /**
+   * Changes what the session may do, even beyond its parent, after a turn that runs or sleeps, in whichever process. Members that are given
+   * stand in the place of what holds; `undefined` lifts a restriction. The reason is kept with the change, as a node of the
+   * history that no model sees. Sessions below it that are there already keep what they have. Throws `invalid_options`.
+   */
+  async authorize(change: AuthorityChange, options: AuthorizeOptions): Promise<void> {
+    const refuseClosed = (): void => this.#refuseClosed();
+    refuseClosed();
+    await authorizeSession(this.#resident, { change, options, refuseClosed });
   }
 
   /** Asks the compactors for a shorter beginning of a new frame; false when none had one. */

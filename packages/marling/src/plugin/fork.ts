@@ -7,9 +7,17 @@
 //   AU4  a child's budget is no larger than its parent's, or what is left of it.
 //   AU5  a child reaches paths that its parent reaches, and of those what it asks for.
 //   AU3  plugin options are no authority: a child's own stand in the place of the parent's, plugin by plugin.
+//   AU6  the host may restrict a session that begins; below a parent that is cut to the parent's. A session that is there
+//        keeps what it has. A list of no tools is no tool.
+//   AU7  from then on only the host changes it, either way, and gives a reason: one commit has the change and its record.
+//        What changes nothing writes nothing.
+//   AU8  the record is a node of the history: who, why, when, before and after. No model sees it, nobody else writes one.
+//   AU9  whoever was made before keeps what it got; whoever is made from then on is cut to what holds then.
 
 import { decodeJsonObject } from "../model/json.ts";
 import {
+  type AuthorityChange,
+  type AuthorityLimits,
   FULL_AUTHORITY,
   type SessionAuthority,
   type SessionBudget,
@@ -62,6 +70,37 @@ export function completeAuthority(request: AuthorityRequest | undefined): Sessio
     ...(subagent === undefined ? {} : { subagent }),
     pluginOptions: decodeJsonObject(pluginOptions ?? {}, "plugin options"),
   });
+}
+
+/** A name that no tool has: listed and hidden, it makes a list of no tools out of one that would be empty and mean all. */
+const NO_TOOL = "";
+
+/** What is to be asked for, for a session to have these limits. */
+export function requestOf(limits: AuthorityChange): AuthorityRequest {
+  const { tools = [], hiddenTools = [], paths, budget } = limits;
+  const toolAccess =
+    limits.tools?.length === 0
+      ? { tools: [NO_TOOL], hiddenTools: [...hiddenTools, NO_TOOL] }
+      : { tools, hiddenTools };
+  return { toolAccess, paths, budget };
+}
+
+/** How an authority is restricted, as a host says it. */
+export function limitsOf({ toolAccess, paths, budget }: SessionAuthority): AuthorityLimits {
+  const tools = Object.freeze(toolAccess.tools.filter((name) => name !== NO_TOOL));
+  const hiddenTools = Object.freeze(toolAccess.hiddenTools.filter((name) => name !== NO_TOOL));
+  return Object.freeze({
+    ...(toolAccess.tools.length === 0 ? {} : { tools }),
+    ...(hiddenTools.length === 0 ? {} : { hiddenTools }),
+    ...(paths === undefined ? {} : { paths: Object.freeze([...paths]) }),
+    ...(budget === undefined ? {} : { budget: Object.freeze({ ...budget }) }),
+  });
+}
+
+/** An authority with these limits in the place of those it has. */
+export function withLimits(authority: SessionAuthority, limits: AuthorityChange): SessionAuthority {
+  const { subagent, pluginOptions } = authority;
+  return completeAuthority({ ...requestOf(limits), subagent, pluginOptions });
 }
 
 /** What a child session gets of what it wants. */

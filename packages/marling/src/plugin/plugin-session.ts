@@ -62,7 +62,6 @@ export class PluginSession extends SessionHooks {
   readonly sessionId: string;
   readonly parentSessionId: string | undefined;
   readonly host: PluginHost;
-  readonly authority: SessionAuthority;
   readonly toolRegistry: ToolRegistry;
   readonly protocolSession: ProtocolSession;
   readonly protocolDriver: ProtocolDriverFactory;
@@ -71,6 +70,7 @@ export class PluginSession extends SessionHooks {
   readonly #init: PluginSessionInit;
   readonly #calls: PluginOperationCalls;
   readonly #snapshots: PluginSnapshots;
+  #authority: SessionAuthority;
   #disposed: Promise<readonly TurnIssue[]> | undefined;
 
   constructor(init: PluginSessionInit) {
@@ -81,7 +81,7 @@ export class PluginSession extends SessionHooks {
     this.sessionId = init.sessionId;
     this.parentSessionId = init.parentSessionId;
     this.host = init.host;
-    this.authority = init.authority;
+    this.#authority = init.authority;
     this.toolRegistry = init.toolRegistry;
     this.scopes = init.scopes;
     this.protocolSession = session;
@@ -92,6 +92,18 @@ export class PluginSession extends SessionHooks {
       sessionId: init.sessionId,
       isBound: () => init.binding.isBound,
     });
+  }
+
+  /** What the session may do now. */
+  get authority(): SessionAuthority {
+    return this.#authority;
+  }
+
+  /** Holds the session to another authority from now on. The plugin options stay: plugins were built with them. */
+  holdTo(authority: SessionAuthority): void {
+    const { pluginOptions } = this.#authority;
+    this.#authority = Object.freeze({ ...authority, pluginOptions });
+    this.toolRegistry.hide(authority.toolAccess.hiddenTools);
   }
 
   get toolAccess(): ToolAccess {

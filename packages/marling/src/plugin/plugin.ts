@@ -99,6 +99,7 @@ export interface PluginBuildContext<Options = unknown> {
   readonly parentSessionId: string | undefined;
   readonly isRoot: boolean;
   readonly options: Options;
+  /** What it may call as it is built; the host may change that later. */
   readonly toolAccess: ToolAccess;
   readonly subagent: SubagentContext | undefined;
   readonly extensions: PluginExtensions;

@@ -3,7 +3,7 @@
 import { MarlingError } from "../base/errors.ts";
 import { unreachable } from "../base/unreachable.ts";
 import { frameId, nodeId, pluginId } from "../model/ids.ts";
-import { adoptJson, type Json, type JsonObject } from "../model/json.ts";
+import { adoptJson, isJsonObject, type Json, type JsonObject } from "../model/json.ts";
 import { adoptMessage } from "../model/message.ts";
 import type { NodeBody, SessionNode } from "./node.ts";
 
@@ -12,6 +12,7 @@ const KINDS = [
   "protocol_event",
   "plugin",
   "frame_open",
+  "authority_change",
 ] as const satisfies readonly NodeBody["kind"][];
 
 /** Reads a stored node, which is frozen with all it has; whether it fits its neighbours is found out by `loadGraph`. */
@@ -46,11 +47,34 @@ function decodeBody(node: JsonObject, where: string): JsonObject {
     case "frame_open":
       checkText(node.reason, `${where}.reason`);
       return node;
+    case "authority_change":
+      checkRecord(node, where);
+      return node;
     case undefined:
       throw refuse(`${where}.kind`, `one of ${KINDS.join(", ")}`, node.kind);
     default:
       return unreachable(kind);
   }
+}
+
+function checkRecord({ reason, actor, at, before, after }: JsonObject, where: string): void {
+  checkText(reason, `${where}.reason`);
+  if (actor !== undefined) checkText(actor, `${where}.actor`);
+  if (typeof at !== "number") throw refuse(`${where}.at`, "a number", at);
+  checkLimits(before, `${where}.before`);
+  checkLimits(after, `${where}.after`);
+}
+
+function checkLimits(raw: Json | undefined, where: string): void {
+  if (!isJsonObject(raw)) throw refuse(where, "an object", raw);
+  for (const name of ["tools", "hiddenTools", "paths"]) {
+    const names = raw[name] ?? [];
+    if (!Array.isArray(names)) throw refuse(`${where}.${name}`, "an array of strings", names);
+    for (const [index, one] of names.entries()) checkText(one, `${where}.${name}[${index}]`);
+  }
+  const { budget } = raw;
+  if (budget !== undefined && !(isJsonObject(budget) && typeof budget.tokens === "number"))
+    throw refuse(`${where}.budget`, "an object with a number of `tokens`", budget);
 }
 
 function checkValue(raw: Json | undefined, where: string): void {

@@ -4,7 +4,7 @@ import type { FrameId, NodeId } from "../model/ids.ts";
 import type { Json, JsonObject } from "../model/json.ts";
 import type { SessionPolicy } from "../model/policy.ts";
 
-/** What a session may do, as a value that is stored with it. Only narrowing is possible for children. */
+/** What a session may do, as a value that is stored with it. A child's is narrower than its parent's; more is given by the host alone. */
 export interface SessionAuthority {
   readonly toolAccess: ToolAccess;
   readonly subagent?: SubagentContext;
@@ -14,6 +14,21 @@ export interface SessionAuthority {
   /** Files and folders that tools may reach for it, relative to their root; without it all, empty none. */
   readonly paths?: readonly string[];
 }
+
+/** What a host restricts of what a session may do; what is left out is not restricted. */
+export interface AuthorityLimits {
+  /** Exactly these tools are listed and can be called; empty none. */
+  readonly tools?: readonly string[];
+  /** Tools that are not listed and cannot be called, not even by a grant. */
+  readonly hiddenTools?: readonly string[];
+  /** Files and folders that tools may reach, relative to their root; empty none. */
+  readonly paths?: readonly string[];
+  /** What the session and those below it may use, from its beginning. */
+  readonly budget?: SessionBudget;
+}
+
+/** Other limits: members that are given stand in the place of what holds, `undefined` lifts what holds. */
+export type AuthorityChange = { readonly [M in keyof AuthorityLimits]?: AuthorityLimits[M] | undefined };
 
 export interface SessionBudget {
   /** Tokens in and out, of all model calls. */

@@ -3,12 +3,25 @@
 import type { FrameId, NodeId, PluginId, SessionId } from "../model/ids.ts";
 import type { Json } from "../model/json.ts";
 import type { Message, MessageInput } from "../model/message.ts";
+import type { AuthorityLimits } from "./frame.ts";
 
 export type NodeBody =
   | { readonly kind: "message"; readonly message: Message }
   | { readonly kind: "protocol_event"; readonly pluginId: PluginId; readonly payload: Json }
   | { readonly kind: "plugin"; readonly type: string; readonly body: Json }
-  | { readonly kind: "frame_open"; readonly frameId: FrameId; readonly reason: string };
+  | { readonly kind: "frame_open"; readonly frameId: FrameId; readonly reason: string }
+  | ({ readonly kind: "authority_change" } & AuthorityRecord);
+
+/** That a host changed what a session may do. Nothing but the kernel writes it, with the change. */
+export interface AuthorityRecord {
+  readonly reason: string;
+  /** Who did it, as the host says. */
+  readonly actor?: string;
+  /** When, in milliseconds since 1970. */
+  readonly at: number;
+  readonly before: AuthorityLimits;
+  readonly after: AuthorityLimits;
+}
 
 export type SessionNode = NodeBody & {
   readonly id: NodeId;

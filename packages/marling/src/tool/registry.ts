@@ -67,7 +67,7 @@ type Binding =
 const CONTEXT_SOURCE = "context";
 
 export class ToolRegistry {
-  readonly hiddenNames: ReadonlySet<string>;
+  #hiddenNames: ReadonlySet<string>;
   #version: RegistryVersion = EMPTY_VERSION;
   #liveSources = 0;
   #exported: ToolState | undefined;
@@ -75,9 +75,20 @@ export class ToolRegistry {
 
   /** Throws `duplicate_tool` when two sources offer one id or one name. */
   constructor(options: ToolRegistryOptions = {}) {
-    this.hiddenNames = new Set(options.hiddenTools ?? []);
+    this.#hiddenNames = new Set(options.hiddenTools ?? []);
     const given = (options.sources ?? []).map(({ id, providers }) => new RegisteredSource(id, providers));
     if (given.length > 0) this.#update((current) => withSources(current, given));
+  }
+
+  /** Names that no member has, whatever its state says. */
+  get hiddenNames(): ReadonlySet<string> {
+    return this.#hiddenNames;
+  }
+
+  /** Hides these names, and no others any more. That is policy and no state: the generation stays. */
+  hide(names: Iterable<string>): void {
+    this.#hiddenNames = new Set(names);
+    this.#members = undefined;
   }
 
   get generation(): number {
