@@ -11,18 +11,21 @@ export interface ObservationCursor {
   readonly revision: number;
 }
 
-/** Writes cursors for one session and reads those it wrote, in this process or another. */
+/** Writes cursors for one opening of a session and reads those of any, in this process or another. */
 export class CursorCodec {
   readonly #sessionId: string;
   readonly #mark: string;
+  /** What its cursors begin with, as one piece: every observation is given one. */
+  readonly #start: string;
 
-  constructor(sessionId: string) {
+  constructor(sessionId: string, opening: string) {
     this.#sessionId = sessionId;
     this.#mark = sha256(sessionId).slice(0, 8);
+    this.#start = [this.#mark, opening, ""].join(".");
   }
 
-  encode({ opening, next, revision }: ObservationCursor): string {
-    return `${this.#mark}.${opening}.${next}.${revision}`;
+  encode({ next, revision }: Pick<ObservationCursor, "next" | "revision">): string {
+    return `${this.#start}${next}.${revision}`;
   }
 
   /** Throws `invalid_input` for anything that is not a cursor of this session. */

@@ -1,6 +1,8 @@
 // What happened lately in an open session, kept once for everybody who observes it. Live only: it is no history.
 //   OB1  at most so many entries are kept, and none that is too old; age is looked at when something is added or read.
-//   OB2  an entry is kept once: an observer is a place in the log, holds no entries, and slows nobody down.
+//   OB2  an entry is kept once: an observer is a place in the log, holds no entries, and slows nobody down. What observers
+//        are given is made when one comes by and not kept; those who come by together are given the same object.
+//   OB9  deltas that follow each other are one text as soon as their turn has committed; observers are told them as before.
 //   OB3  an observer is told every entry behind its place in order, or a gap with the view of now: nothing goes missing
 //        silently.
 //   OB4  behind a gap come the events of the turn in flight since its last commit, as far as they are kept. Without a
@@ -16,6 +18,7 @@ import type { Clock } from "../base/clock.ts";
 import { type Deferred, deferred } from "../base/deferred.ts";
 import type { TurnEvent } from "../model/turn.ts";
 import type { HistoryNode, SessionView } from "../session/view.ts";
+import { type DeltaEntry, DeltaRun } from "./delta-run.ts";
 import type { GapReason, ObserveOptions, SessionObservation } from "./observation.ts";
 import { CursorCodec } from "./observation-cursor.ts";
 
@@ -35,6 +38,8 @@ export interface ObservationLimits {
 }
 
 const DEFAULT_LIMITS: ObservationLimits = { events: 2_048, ageMs: 120_000 };
+/** Fewer deltas in a row are left as they are. */
+const SHORTEST_RUN = 4;
 
 /** A commit as observers are told of it. `turnId` is set when the turn itself committed. */
 export interface ObservedCommit {
@@ -44,10 +49,9 @@ export interface ObservedCommit {
 }
 
 type Entry = {
+  /** In whole milliseconds. */
   readonly at: number;
   readonly revision: number;
-  /** What observers are given, made when the first one comes by. */
-  shared: SessionObservation | undefined;
 } & (
   | { readonly kind: "event"; readonly turnId: string; readonly event: TurnEvent }
   | {
@@ -90,13 +94,16 @@ export class ObservationLog {
   readonly #cursors: CursorCodec;
   readonly #opening = randomBytes(12).toString("base64url");
   /** The entry with a number is at its remainder by the limit. */
-  readonly #ring: (Entry | undefined)[] = [];
+  readonly #ring: (Entry | DeltaRun | undefined)[] = [];
   #oldest = 0;
   #next = 0;
   /** The turn that runs, and its first entry that no commit has settled. */
   #inFlight: { readonly turnId: string; readonly from: number } | undefined;
   #grown: Deferred<void> | undefined;
   #isClosed = false;
+  /** What was told last, and the place behind it. */
+  #told: SessionObservation | undefined;
+  #toldNext = 0;
   readonly #reading: Reading = {
     take: (place) => this.#take(place),
     isClosed: () => this.#isClosed,
@@ -107,29 +114,27 @@ export class ObservationLog {
   constructor(options: ObservationLogOptions) {
     this.#options = options;
     this.#limits = options.limits ?? DEFAULT_LIMITS;
-    this.#cursors = new CursorCodec(options.sessionId);
+    this.#cursors = new CursorCodec(options.sessionId, this.#opening);
   }
 
   event(turnId: string, event: TurnEvent): void {
     if (this.#inFlight?.turnId !== turnId || event.kind === "turn_started")
       this.#inFlight = { turnId, from: this.#next };
-    const at = this.#options.clock.monotonic();
-    this.#add({ kind: "event", at, revision: this.#options.revision(), turnId, event, shared: undefined });
+    this.#add({ kind: "event", at: this.#now(), revision: this.#options.revision(), turnId, event });
   }
 
   /** To be called in the tick in which the session moves to the revision. */
   committed({ revision, nodes, turnId }: ObservedCommit): void {
-    const at = this.#options.clock.monotonic();
-    this.#add({ kind: "committed", at, revision, turnId, nodes, shared: undefined });
-    if (turnId !== undefined && turnId === this.#inFlight?.turnId)
-      this.#inFlight = { turnId, from: this.#next };
+    const settled = turnId === undefined || turnId !== this.#inFlight?.turnId ? undefined : this.#inFlight;
+    if (settled !== undefined) this.#joinDeltas(Math.max(settled.from, this.#oldest));
+    this.#add({ kind: "committed", at: this.#now(), revision, turnId, nodes });
+    if (settled !== undefined) this.#inFlight = { turnId: settled.turnId, from: this.#next };
   }
 
   /** The session took over what another process committed. A turn that goes on here begins again. */
   moved(): void {
-    const at = this.#options.clock.monotonic();
     this.#inFlight = undefined;
-    this.#add({ kind: "moved", at, revision: this.#options.revision(), shared: undefined });
+    this.#add({ kind: "moved", at: this.#now(), revision: this.#options.revision() });
   }
 
   /** The turn is over: nothing of it is in flight. One that only sleeps is not over. */
@@ -153,11 +158,11 @@ export class ObservationLog {
   }
 
   #take(place: Place): SessionObservation | undefined {
-    this.#letGoOld(this.#options.clock.monotonic());
+    this.#letGoOld(this.#now());
     if (place.gap === undefined && place.next < this.#oldest) place.gap = "too_slow";
     if (place.gap !== undefined) return this.#gap(place, place.gap);
     while (place.next < this.#next) {
-      const entry = this.#ring[place.next % this.#limits.events] as Entry;
+      const entry = this.#entryAt(place.next);
       place.next += 1;
       if (entry.kind !== "event" && entry.revision <= place.revision) continue;
       if (entry.kind === "moved") return this.#gap(place, "other_process");
@@ -187,17 +192,47 @@ export class ObservationLog {
     this.#wake();
   }
 
+  /** An entry that is kept. */
+  #entryAt(number: number): Entry {
+    const kept = this.#ring[number % this.#limits.events] as Entry | DeltaRun;
+    return kept instanceof DeltaRun ? kept.entry(number) : kept;
+  }
+
+  /** Makes one text of deltas that follow each other, from an entry on. */
+  #joinDeltas(from: number): void {
+    for (let first = from; first < this.#next; ) {
+      const run = this.#deltasAt(first);
+      if (isLong(run)) {
+        const joined = new DeltaRun(first, run);
+        for (let index = 0; index < run.length; index += 1)
+          this.#ring[(first + index) % this.#limits.events] = joined;
+      }
+      first += Math.max(1, run.length);
+    }
+  }
+
+  /** The deltas that follow each other, from an entry on. */
+  #deltasAt(first: number): readonly DeltaEntry[] {
+    const run: DeltaEntry[] = [];
+    for (let number = first; number < this.#next; number += 1) {
+      const entry = this.#entryAt(number);
+      if (!isDelta(entry) || (run[0] !== undefined && !DeltaRun.isOne(run[0], entry))) break;
+      run.push(entry);
+    }
+    return run;
+  }
+
   #letGoOld(now: number): void {
     const { events, ageMs } = this.#limits;
     for (; this.#oldest < this.#next; this.#oldest += 1) {
       const slot = this.#oldest % events;
-      if (now - (this.#ring[slot] as Entry).at <= ageMs) return;
+      if (now - (this.#ring[slot] as Entry | DeltaRun).at <= ageMs) return;
       this.#ring[slot] = undefined;
     }
   }
 
   #placeOfNow(): Place {
-    this.#letGoOld(this.#options.clock.monotonic());
+    this.#letGoOld(this.#now());
     const next = this.#inFlight?.from ?? this.#next;
     return { next, revision: this.#options.revision(), gap: next < this.#oldest ? "too_old" : undefined };
   }
@@ -207,7 +242,7 @@ export class ObservationLog {
     if (opening !== this.#opening) return { next: 0, revision: 0, gap: "other_process" };
     if (next > this.#next)
       throw this.#cursors.refusal("a cursor that observe() gave", "one ahead of the log");
-    this.#letGoOld(this.#options.clock.monotonic());
+    this.#letGoOld(this.#now());
     return { next, revision, gap: next < this.#oldest ? "too_old" : undefined };
   }
 
@@ -218,19 +253,34 @@ export class ObservationLog {
     place.revision = view.revision;
     place.gap = undefined;
     const inFlight = turnId === undefined ? {} : { inFlight: { turnId, isWhole: from >= this.#oldest } };
-    return { kind: "gap", cursor: this.#cursorOf(place), reason, view, ...inFlight };
+    return { kind: "gap", cursor: this.#cursors.encode(place), reason, view, ...inFlight };
   }
 
   /** The same object for everybody, but for those who know of a newer commit already and need that in their cursor. */
   #observationOf(entry: ToldEntry, place: Place): SessionObservation {
-    if (place.revision !== entry.revision) return observationOf(entry, this.#cursorOf(place));
-    entry.shared ??= observationOf(entry, this.#cursorOf(place));
-    return entry.shared;
+    const isShared = place.revision === entry.revision;
+    if (isShared && place.next === this.#toldNext && this.#told !== undefined) return this.#told;
+    const told = observationOf(entry, this.#cursors.encode(place));
+    if (!isShared) return told;
+    this.#told = told;
+    this.#toldNext = place.next;
+    return told;
   }
 
-  #cursorOf({ next, revision }: Place): string {
-    return this.#cursors.encode({ opening: this.#opening, next, revision });
+  /** Whole milliseconds: a fraction would be an object of its own in every entry. */
+  #now(): number {
+    return Math.floor(this.#options.clock.monotonic());
   }
+}
+
+function isDelta(entry: Entry): entry is DeltaEntry {
+  return (
+    entry.kind === "event" && (entry.event.kind === "text_delta" || entry.event.kind === "reasoning_delta")
+  );
+}
+
+function isLong(run: readonly DeltaEntry[]): run is readonly [DeltaEntry, ...(readonly DeltaEntry[])] {
+  return run.length >= SHORTEST_RUN;
 }
 
 function observationOf(entry: ToldEntry, cursor: string): SessionObservation {

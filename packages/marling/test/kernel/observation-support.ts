@@ -61,6 +61,7 @@ export interface Written {
   readonly clock: ManualClock;
   view(): SessionView;
   say(text: string, round?: number): TurnEvent;
+  think(text: string): void;
   reset(round?: number): void;
   begin(turnId?: string): void;
   commit(text: string, turnId?: string): void;
@@ -106,6 +107,7 @@ export function written(limits: Partial<ObservationLimits> = {}, sessionId = "s"
     clock,
     view: () => view,
     say: (text, round = 0) => tell({ kind: "text_delta", round, text }),
+    think: (text) => void tell({ kind: "reasoning_delta", round: 0, text }),
     reset: (round = 0) =>
       void tell({ kind: "attempt_reset", round, attempt: 1, reason: "overloaded", retryAfterMs: 0 }),
     begin: (id = "t1") => {

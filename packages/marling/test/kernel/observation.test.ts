@@ -1,4 +1,4 @@
-// The log that observers of a session read: kernel/observation-log.ts, rules OB1-OB8, and EV4.
+// The log that observers of a session read: kernel/observation-log.ts, rules OB1-OB9, and EV4.
 
 import { setMaxListeners } from "node:events";
 import { describe, expect, test } from "vitest";
@@ -87,6 +87,66 @@ describe("many observers", () => {
     say("now");
     expect(briefly(await eager)).toEqual(["turn_started", "now"]);
     expect(brief((await lazy.next()).value)).toBe("turn_started");
+  });
+});
+
+describe("deltas of a turn that has committed", () => {
+  test("[OB9] are told as they were, cursors included, wherever an observer goes on from", async () => {
+    const { log, begin, say, think, reset, commit } = written();
+    begin();
+    for (const text of ["Well", "", ", ", "I ", "\u{1f600}".slice(0, 1), "\u{1f600}".slice(1)]) think(text);
+    for (const text of ["Hel", "lo", " ", "there", "."]) say(text);
+    reset();
+    for (const text of ["Good", " ", "day", "."]) say(text, 1);
+    say("short", 2);
+    const before = await take(log.observe(), 18);
+    commit("hello", "t1");
+    for (const [index, { cursor }] of before.entries()) {
+      const rest = before.slice(index + 1);
+      expect(await take(log.observe({ cursor }), rest.length)).toEqual(rest);
+    }
+    expect(briefly(await take(log.observe({ cursor: cursorOf(before) }), 1))).toEqual(["committed 1 by t1"]);
+  });
+
+  test("[OB9] [OB1] are let go one by one, where the log begins again included", async () => {
+    const { log, begin, say, commit } = written({ events: 8 });
+    begin();
+    const started = await take(log.observe(), 1);
+    for (const text of ["a", "b", "c", "d", "e"]) say(text);
+    const seen = await take(log.observe({ cursor: cursorOf(started) }), 5);
+    commit("one", "t1");
+    begin("t2");
+    for (const text of ["f", "g", "h", "i"]) say(text);
+    commit("two", "t2");
+    log.ended("t2");
+    const behind = (text: string): string => seen.find((each) => brief(each) === text)?.cursor ?? "";
+    expect(briefly(await take(log.observe({ cursor: behind("d") }), 8))).toEqual([
+      "e",
+      "committed 1 by t1",
+      "turn_started",
+      "f",
+      "g",
+      "h",
+      "i",
+      "committed 2 by t2",
+    ]);
+    expect(briefly(await take(log.observe({ cursor: behind("c") }), 1))).toEqual(["gap too_old at 2"]);
+  });
+
+  test("[OB9] [OB1] are as old as the last of them", async () => {
+    const { log, clock, begin, say, commit } = written({ ageMs: 100 });
+    begin();
+    const started = await take(log.observe(), 1);
+    for (const text of ["a", "b", "c", "d"]) {
+      say(text);
+      clock.advance(10);
+    }
+    commit("said", "t1");
+    log.ended("t1");
+    clock.advance(90);
+    expect(briefly(await take(log.observe({ cursor: cursorOf(started) }), 2))).toEqual(["a", "b"]);
+    clock.advance(1);
+    expect(briefly(await take(log.observe({ cursor: cursorOf(started) }), 1))).toEqual(["gap too_old at 1"]);
   });
 });
 
