@@ -22,6 +22,7 @@ import { longTalk } from "./17-compaction.ts";
 import { whoAnswers } from "./18-models.ts";
 import { publishOnce } from "./19-own-tool.ts";
 import { watchBuilds } from "./20-monitor.ts";
+import { guest } from "./21-authority.ts";
 
 vi.setConfig({ testTimeout: 60_000 });
 
@@ -184,4 +185,14 @@ test("19 a failure that says so is tried again, and takes effect once", async ()
 
 test("20 a line of a command wakes the session", async () => {
   expect(await watchBuilds()).toEqual({ role: "system", answer: "I will look at build 7." });
+});
+
+test("21 a session is given more by its host, which says why", async () => {
+  const root = folder();
+  mkdirSync(join(root, "notes"));
+  writeFileSync(join(root, "notes", "plan.md"), "gamma");
+  expect(await guest(join(folder(), "agent.db"), root)).toEqual({
+    texts: ["I may not.", "It says gamma."],
+    why: ["ada: The agreement is signed. docs, notes"],
+  });
 });

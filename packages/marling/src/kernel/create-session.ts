@@ -1,6 +1,6 @@
 // Sessions that plugins and tools ask for.
-//   CS1  a new session has at most the authority of the one that asks, and of the parent it is given; of a budget, what
-//        is left.
+//   CS1  a new session has at most the authority of the one that asks, and of the parent it is given, which a host may have
+//        given more; of a budget, what is left.
 //   CS2  it reaches no further than that one does: parents and starts are itself or sessions below it.
 //   CS3  it begins with a commit of the session it starts from; what lands there meanwhile is not part of it.
 //   CS5  what an effect asks for is named after the effect: every run of it finds the same session, whatever was committed

@@ -1,7 +1,7 @@
 // Forks, and what a session made from another may do. A child gets at most what its parent has; asking for more is
 // not an error, it is not granted.
 //   AU0  a fork takes a snapshot first, so that a failing snapshot leaves nothing behind; it keeps the authority and the
-//        plugin options of its source, and only the link to a parent is dropped.
+//        plugin options that its source had where it starts, and only the link to a parent is dropped.
 //   AU1  hidden tools only add up; an explicit list of tools is met with the parent's.
 //   AU2  a child is one deeper than its parent, and its depth limit is no higher.
 //   AU4  a child's budget is no larger than its parent's, or what is left of it.
@@ -77,12 +77,17 @@ const NO_TOOL = "";
 
 /** What is to be asked for, for a session to have these limits. */
 export function requestOf(limits: AuthorityChange): AuthorityRequest {
-  const { tools = [], hiddenTools = [], paths, budget } = limits;
-  const toolAccess =
-    limits.tools?.length === 0
-      ? { tools: [NO_TOOL], hiddenTools: [...hiddenTools, NO_TOOL] }
-      : { tools, hiddenTools };
-  return { toolAccess, paths, budget };
+  const { paths, budget } = limits;
+  return { toolAccess: toolAccessOf(limits), paths, budget };
+}
+
+/** The access to these tools; a list of none is no tool, where stored lists mean all when they are empty. */
+export function toolAccessOf({
+  tools,
+  hiddenTools = [],
+}: Pick<AuthorityChange, "tools" | "hiddenTools">): ToolAccess {
+  if (tools?.length === 0) return { tools: [NO_TOOL], hiddenTools: [...hiddenTools, NO_TOOL] };
+  return { tools: tools ?? [], hiddenTools };
 }
 
 /** How an authority is restricted, as a host says it. */

@@ -8,7 +8,7 @@ export type { PluginExtension, PluginExtensions } from "./extensions.ts";
 export type { PluginRevision } from "./fingerprint.ts";
 export { revisionFingerprint } from "./fingerprint.ts";
 export type { AuthorityRequest } from "./fork.ts";
-export { narrowAuthority } from "./fork.ts";
+export { narrowAuthority, toolAccessOf } from "./fork.ts";
 export type {
   ApprovalDecision,
   ApprovalHookContext,

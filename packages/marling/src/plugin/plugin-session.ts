@@ -101,8 +101,7 @@ export class PluginSession extends SessionHooks {
 
   /** Holds the session to another authority from now on. The plugin options stay: plugins were built with them. */
   holdTo(authority: SessionAuthority): void {
-    const { pluginOptions } = this.#authority;
-    this.#authority = Object.freeze({ ...authority, pluginOptions });
+    this.#authority = Object.freeze({ ...authority, pluginOptions: this.#authority.pluginOptions });
     this.toolRegistry.hide(authority.toolAccess.hiddenTools);
   }
 

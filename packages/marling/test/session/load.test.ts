@@ -21,6 +21,14 @@ const graph = say(open(say(emptyGraph(), "t1", ["a", "b"]), "plan", ["a", "seed"
 
 const PARTS: GraphParts = partsOf(graph);
 
+const RECORD = {
+  kind: "authority_change",
+  reason: "so",
+  at: 5,
+  before: {},
+  after: { tools: [], hiddenTools: ["a"], paths: ["b"], budget: { tokens: 1 } },
+} as const;
+
 test("[G12] a graph loads from its parts as it was, and goes on", () => {
   const loaded = loadGraph(PARTS);
   expect(pathOf(loaded)).toEqual(pathOf(graph));
@@ -170,6 +178,8 @@ test("[G15] nodes and frames that were stored as JSON load as they were", () => 
         { ...says("e"), causedBy: { kind: "turn" } },
         { kind: "protocol_event", pluginId: "standard" as PluginId, payload: null },
         { kind: "plugin", type: "note", body: [1] },
+        RECORD,
+        { ...RECORD, actor: "ada" },
       ],
       operation("t3"),
     ).graph,
@@ -217,7 +227,8 @@ test.each<[string, object, { code: string; message: string }]>([
     { kind: "image" },
     {
       code: "invalid_node",
-      message: 'node.kind: expected one of message, protocol_event, plugin, frame_open, found "image"',
+      message:
+        'node.kind: expected one of message, protocol_event, plugin, frame_open, authority_change, found "image"',
     },
   ],
   [
@@ -284,6 +295,31 @@ test.each<[string, object, { code: string; message: string }]>([
   ],
 ])("[G15] a stored node with a wrong %s is refused", (_name, change, expected) => {
   expect(refusal(() => decodeSessionNode({ ...nodeAt(1), ...change }))).toEqual(expected);
+});
+
+test.each<[string, object, string]>([
+  ["reason", { reason: 1 }, "node.reason: expected a string, found number"],
+  ["actor", { actor: null }, "node.actor: expected a string, found null"],
+  ["time", { at: "now" }, 'node.at: expected a number, found "now"'],
+  ["before", { before: [] }, "node.before: expected an object, found object"],
+  ["list", { after: { paths: "a" } }, 'node.after.paths: expected an array of strings, found "a"'],
+  ["name", { after: { tools: ["a", 1] } }, "node.after.tools[1]: expected a string, found number"],
+  [
+    "budget",
+    { after: { budget: { tokens: "all" } } },
+    "node.after.budget: expected an object with a number of `tokens`, found object",
+  ],
+])("[G16] a stored change of authority with a wrong %s is refused", (_name, change, message) => {
+  expect(refusal(() => decodeSessionNode({ ...nodeAt(1), ...RECORD, ...change }))).toEqual({
+    code: "invalid_node",
+    message,
+  });
+});
+
+test("[G16] a change of authority is on the path and not among the messages", () => {
+  const changed = appendToGraph(graph, [RECORD], operation("a1")).graph;
+  expect(changed.path.at(-1)).toMatchObject({ ...RECORD, id: "n_s/a1/0", frameId: "plan" });
+  expect(shownIn(changed)).toEqual(shownIn(graph));
 });
 
 test.each<[string, object, string]>([

@@ -128,12 +128,14 @@ describe.each(BACKINGS)("on $name", ({ open }) => {
     };
     const capabilities = {
       reader: { description: "Reads.", tools: ["read", "spawn", "batch"] },
+      thinker: { description: "Thinks.", tools: [] },
       careful: { description: "Does not write.", hiddenTools: ["write"] },
       writer: { description: "Writes.", tools: ["write", "batch", "spawn"] },
       anything: { description: "Has no limits." },
     };
     const who: Readonly<Record<string, readonly string[]>> = {
       "a child that has a list without it": ["reader"],
+      "a child that has a list of none": ["thinker"],
       "a child that it is hidden from": ["careful"],
       "a grandchild that is given a list with it": ["reader", "writer"],
       "a grandchild that is given everything": ["careful", "anything"],

@@ -585,6 +585,21 @@ describe("membership and availability", () => {
   });
 });
 
+test("[TR12] other names can be hidden, which moves no state", () => {
+  const registry = new ToolRegistry({
+    sources: [{ id: "plugins", providers: [provider("p", "a", "b")] }],
+    hiddenTools: ["a"],
+  });
+  const before = [registry.generation, registry.exportState()];
+  expect(names(registry)).toEqual(["b"]);
+  registry.hide(["b", "c"]);
+  expect(names(registry)).toEqual(["a"]);
+  expect([...registry.hiddenNames]).toEqual(["b", "c"]);
+  expect([registry.generation, registry.exportState()]).toEqual(before);
+  registry.hide([]);
+  expect(names(registry)).toEqual(["a", "b"]);
+});
+
 describe("forks and compositions", () => {
   test("[TR11] a fork has at least generation 1 and is independent", () => {
     const registry = withTools("a", "b");

@@ -12,6 +12,7 @@ import {
   type Plugin,
   toolFailure,
 } from "../../index.ts";
+import { toolAccessOf } from "../../plugin/index.ts";
 import {
   aCount,
   aPositiveCount,
@@ -29,7 +30,7 @@ export interface Capability {
   readonly instructions?: string;
   /** The name of one of the runtime's models; by default the parent's. */
   readonly model?: string;
-  /** The tools it may use; by default those of the parent. */
+  /** The tools it may use, none when the list is empty; by default those of the parent. */
   readonly tools?: readonly string[];
   readonly hiddenTools?: readonly string[];
   /** Model calls per task. */
@@ -191,10 +192,7 @@ async function childFor(init: SpawnInit, { args, capability, host }: ChildReques
     start: { kind: args.seed === "history" ? "current_session" : "empty" },
     plugins: "fork",
     subagent: { parentSessionId: parent, capability, depth: depth + 1, maxDepth },
-    toolAccess: {
-      ...(tools === undefined ? {} : { tools }),
-      ...(hiddenTools === undefined ? {} : { hiddenTools }),
-    },
+    toolAccess: toolAccessOf({ tools, hiddenTools }),
     policy: {
       ...(instructions === undefined ? {} : { instructions }),
       ...(model === undefined ? {} : { model }),
