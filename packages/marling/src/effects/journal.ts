@@ -27,10 +27,12 @@ export function journalEffects(rows: JournalStore): EffectHost {
   const turns = new Map<string, Promise<TurnJournal>>();
   const open = (turn: TurnName): Promise<TurnJournal> => {
     const name = nameOf(turn);
-    const known = turns.get(name) ?? TurnJournal.open(rows, turn);
-    turns.set(name, known);
-    known.catch(() => turns.delete(name)); // Whoever asked is told; the next one tries again.
-    return known;
+    const known = turns.get(name);
+    if (known !== undefined) return known;
+    const opened = TurnJournal.open(rows, turn);
+    turns.set(name, opened);
+    opened.catch(() => turns.delete(name)); // Whoever asked is told; the next one tries again.
+    return opened;
   };
   return {
     remembers: true,
@@ -44,8 +46,9 @@ export function journalEffects(rows: JournalStore): EffectHost {
   };
 }
 
+/** The length tells where the session's id ends. */
 function nameOf({ sessionId, turnId }: TurnName): string {
-  return JSON.stringify([sessionId, turnId]);
+  return `${sessionId.length}:${sessionId}${turnId}`;
 }
 
 /** What is known of one turn. */

@@ -317,14 +317,13 @@ class Observer implements AsyncIterableIterator<SessionObservation, undefined> {
     signal?.addEventListener("abort", end, { once: true });
   }
 
-  async next(): Promise<Observed> {
-    while (!this.#isOver) {
-      const value = this.#log.take(this.#begin());
-      if (value !== undefined) return { done: false, value };
-      if (this.#log.isClosed()) this.#end();
-      else await this.#log.grown();
+  next(): Promise<Observed> {
+    try {
+      const value = this.#isOver ? undefined : this.#log.take(this.#begin());
+      return value === undefined ? this.#later() : Promise.resolve({ done: false, value });
+    } catch (thrown) {
+      return Promise.reject(thrown);
     }
-    return OVER;
   }
 
   async return(): Promise<Observed> {
@@ -334,6 +333,17 @@ class Observer implements AsyncIterableIterator<SessionObservation, undefined> {
 
   [Symbol.asyncIterator](): this {
     return this;
+  }
+
+  /** The next observation when there is none yet. */
+  async #later(): Promise<Observed> {
+    while (!this.#isOver) {
+      const value = this.#log.take(this.#begin());
+      if (value !== undefined) return { done: false, value };
+      if (this.#log.isClosed()) this.#end();
+      else await this.#log.grown();
+    }
+    return OVER;
   }
 
   #begin(): Place {

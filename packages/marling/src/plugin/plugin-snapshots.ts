@@ -27,16 +27,22 @@ export class PluginSnapshots {
     });
   }
 
+  /** Asked for several times in a turn: nothing is made where nothing moved. */
   fingerprint(): bigint {
-    const revisions = this.#instances.map(({ revision }) => revision);
     const known = this.#fingerprint;
-    if (known?.revisions.every((revision, index) => revision === revisions[index]) === true)
-      return known.value;
+    if (known !== undefined && this.#isAt(known.revisions)) return known.value;
+    const revisions = this.#instances.map(({ revision }) => revision);
     const value = revisionFingerprint(
       this.#instances.map(({ id, version }, index) => ({ id, version, revision: revisions[index] ?? 0 })),
     );
     this.#fingerprint = { revisions, value };
     return value;
+  }
+
+  #isAt(revisions: readonly number[]): boolean {
+    for (let index = 0; index < revisions.length; index += 1)
+      if (this.#instances[index]?.revision !== revisions[index]) return false;
+    return true;
   }
 
   /** Everything that can be found out beforehand is found out before the first plugin changes. */

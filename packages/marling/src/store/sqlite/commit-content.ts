@@ -5,7 +5,7 @@
 //   CC3  digests without a mark are of everything: files of earlier builds have them.
 
 import { sha256Bytes } from "../../base/digest.ts";
-import { canonicalJson, type Json, jsonEqual } from "../../model/json.ts";
+import { canonicalJson, canonicalMembers, type Json, jsonEqual } from "../../model/json.ts";
 import type { SessionCommit } from "../contract.ts";
 import { readContent } from "./commit-rows.ts";
 import type { Connection } from "./connection.ts";
@@ -16,10 +16,17 @@ const OF_PART = ".";
 /** Enough of a digest to tell the contents of one operation apart. */
 const DIGEST_BYTES = 12;
 
-/** A digest of what the row of a commit does not hold: all but the nodes and, when it settles an input, the report. */
-export function contentDigest(commit: SessionCommit, { hasReport }: { readonly hasReport: boolean }): string {
-  const part = { ...contentOf(commit), nodes: 0 };
-  return OF_PART + digestOf(hasReport ? { ...part, settles: commit.settles?.inputId } : part);
+/**
+ * A digest of what the row of a commit does not hold: all but the nodes and, when it settles an input, the report.
+ * `head` is the canonical JSON of its head, where that is known.
+ */
+export function contentDigest(
+  commit: SessionCommit,
+  { hasReport, head }: { readonly hasReport: boolean; readonly head?: string },
+): string {
+  const { settles } = commit;
+  const part = { ...contentOf(commit), nodes: 0, ...(hasReport ? { settles: settles?.inputId } : {}) };
+  return OF_PART + digestOf(canonicalMembers(part, (name) => (name === "head" ? head : undefined)));
 }
 
 /** Whether the commit of a revision, which has this digest, has the content of the one that is asked for. */
@@ -32,7 +39,7 @@ export function isSameContent(
     digest,
   }: { readonly session: SessionKey; readonly revision: number; readonly digest: string },
 ): boolean {
-  if (!digest.startsWith(OF_PART)) return digest === digestOf(contentOf(commit));
+  if (!digest.startsWith(OF_PART)) return digest === digestOf(canonicalJson(contentOf(commit) as Json));
   const { nodes, report } = readContent(db, session, revision);
   if (digest !== contentDigest(commit, { hasReport: report !== undefined })) return false;
   return isSame(nodes, commit.nodes) && (report === undefined || isSame(report, commit.settles?.report));
@@ -48,7 +55,7 @@ function contentOf(commit: SessionCommit): object {
   return content;
 }
 
-function digestOf(content: object): string {
-  const digest = sha256Bytes(canonicalJson(content as Json)); // all of it is JSON
+function digestOf(content: string): string {
+  const digest = sha256Bytes(content);
   return Buffer.from(digest.subarray(0, DIGEST_BYTES)).toString("base64url");
 }

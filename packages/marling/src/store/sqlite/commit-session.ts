@@ -21,7 +21,7 @@ import {
 import { holdComponent, type PackedComponent, packComponent } from "./component-rows.ts";
 import type { Connection } from "./connection.ts";
 import type { HeadImages } from "./head-images.ts";
-import { type HeadPatch, patchHead } from "./head-patch.ts";
+import { type HeadImage, type HeadPatch, headText, patchHead } from "./head-patch.ts";
 import { admitInput, advanceInput, settleInput } from "./inbox-rows.ts";
 import { derivedTurnPrefix, encodeSettled, type SettledInputs } from "./input-codec.ts";
 import { countInputs, findTurnCommit, inputBySequence, type PendingInput, readInput } from "./input-rows.ts";
@@ -81,7 +81,7 @@ export function commitSession(db: Connection, prepared: PreparedCommit, parts: C
   forgetTurns(db, session, { prepared, journal: parts.journal });
   const before = parts.images.of(session);
   const { patch, image } = patchHead(before?.head, commit.head, { lastNode: lastNodeOf(commit.nodes) });
-  const manifest = manifestOf(prepared, { patch, inputs, settled });
+  const manifest = manifestOf(prepared, { patch, image, inputs, settled });
   insertCommit(db, point, {
     manifest: { ...manifest, ...enqueuedPoints(db, enqueued) },
     nodes: prepared.nodes,
@@ -196,15 +196,28 @@ function manifestOf(
   { commit, components }: PreparedCommit,
   {
     patch,
+    image,
     inputs,
     settled,
-  }: { readonly patch: HeadPatch; readonly inputs: number; readonly settled: SettledInputs | undefined },
+  }: {
+    readonly patch: HeadPatch;
+    readonly image: HeadImage;
+    readonly inputs: number;
+    readonly settled: SettledInputs | undefined;
+  },
 ): Manifest {
   const { operation } = commit;
   const hasReport = settled !== undefined;
   const digests = Object.fromEntries(components.map(([name, { digest }]) => [name, digest]));
   return {
-    ...(commit.once === true ? { once: { operation, digest: contentDigest(commit, { hasReport }) } } : {}),
+    ...(commit.once === true
+      ? {
+          once: {
+            operation,
+            digest: contentDigest(commit, { hasReport, head: headText(commit.head, image) }),
+          },
+        }
+      : {}),
     head: patch,
     inputs,
     ...(components.length === 0 ? {} : { components: digests }),

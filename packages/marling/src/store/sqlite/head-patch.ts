@@ -1,10 +1,11 @@
 // Heads as differences: a commit stores what it changed of the head, whatever the history holds.
 //   HP1  folding the patches of a path, oldest first, gives the newest head.
 //   HP2  a patch holds the members that changed and, of lists, the items that changed.
+//   HP4  texts of members have their members sorted, so that the text of a head can be put together from them.
 //   HP3  `turnIndex` is in every patch; `leaf` is left out when it is the last node of the commit; the parent is kept
 //        with the session, because a fork has none.
 
-import type { Json, JsonObject } from "../../model/json.ts";
+import { canonicalJson, canonicalMembers, type Json, type JsonObject } from "../../model/json.ts";
 import type { SessionHead } from "../contract.ts";
 
 /** What a commit changed of the head. */
@@ -55,6 +56,16 @@ export function patchHead(
   return { patch, image };
 }
 
+/** The canonical JSON of a head, from the texts in its image: what did not change is not made again. */
+export function headText(head: SessionHead, image: HeadImage): string {
+  return canonicalMembers(head, (name) => memberText(image.get(name)));
+}
+
+function memberText(member: Member | undefined): string | undefined {
+  if (member === undefined || "text" in member) return member?.text;
+  return `[${member.items.map(({ text }) => text).join(",")}]`;
+}
+
 /** The patch that a fork begins with: everything stays, but nothing was spent yet. */
 export function forkPatch(turnIndex: Json, leaf: Json): HeadPatch {
   return { set: { turnIndex, leaf }, lists: { ledger: [0] } };
@@ -79,13 +90,13 @@ export function headOf(
 
 /** Frozen items that are the same object have the same text; others are compared by it. */
 function imageOf(value: Json, before: Member | undefined): Member {
-  if (!Array.isArray(value)) return { text: JSON.stringify(value) };
+  if (!Array.isArray(value)) return { text: canonicalJson(value) };
   const known = before !== undefined && "items" in before ? before.items : [];
   return {
     items: value.map((item: Json, index) => {
       const old = known[index];
       if (old !== undefined && old.value === item && Object.isFrozen(item)) return old;
-      return { value: item, text: JSON.stringify(item) };
+      return { value: item, text: canonicalJson(item) };
     }),
   };
 }
