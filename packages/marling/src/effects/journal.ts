@@ -41,7 +41,9 @@ export function journalEffects(rows: JournalStore): EffectHost {
       (await open(request)).run(request, perform, options),
     knows: async (turn, key) => (await open(turn)).knows(key),
     isReplaying: async (turn) => (await open(turn)).isReplaying,
-    flush: async (turn) => (await turns.get(nameOf(turn)))?.flush(turn.lease),
+    flush: async (turn) => {
+      await (await turns.get(nameOf(turn)))?.flush(turn.lease);
+    },
     forget: (turn) => void turns.delete(nameOf(turn)),
   };
 }
@@ -62,7 +64,7 @@ class TurnJournal {
   #unwritten: JournalRecord[] = [];
   /** Whether something is among them that must not be lost to code that runs next. */
   #isOwed = false;
-  /** Everything that was given to the store; effects that begin at once all wait for it. */
+  /** What was given to the store and is not written yet, or failed; effects that begin at once all wait for it. */
   #writing: Promise<unknown> | undefined;
   /** Set while what comes in this tick is gathered for one write. */
   #gathering: Promise<void> | undefined;
@@ -108,14 +110,14 @@ class TurnJournal {
     return this.#outcomes.get(key);
   }
 
-  async flush(lease: number | undefined): Promise<void> {
+  /** Writes everything known; nothing is waited for when all of it is written. */
+  flush(lease: number | undefined): Promise<unknown> | undefined {
     if (this.#unwritten.length > 0) this.#gathering ??= this.#gather(lease);
-    await this.#written();
+    return this.#written();
   }
 
-  async #written(): Promise<void> {
-    await this.#gathering;
-    await this.#writing;
+  #written(): Promise<unknown> | undefined {
+    return this.#gathering ?? this.#writing;
   }
 
   /** Calls that begin or end together are written together: the others come before this goes on. */
@@ -125,22 +127,24 @@ class TurnJournal {
     this.#gathering = undefined;
     this.#unwritten = [];
     this.#isOwed = false;
-    this.#writing = Promise.all([this.#writing, this.#rows.append(rows, lease)]);
-    this.#writing.catch(() => undefined); // Whoever waits for it is told.
+    const writing = Promise.all([this.#writing, this.#rows.append(rows, lease)]);
+    writing.catch(() => undefined); // Whoever waits for it is told.
+    this.#writing = writing;
+    await writing;
+    if (this.#writing === writing) this.#writing = undefined;
   }
 
   /** Before an effect begins, everything known is written, and its own mark with it; a cheap one waits for what is owed. */
-  async #begin(
+  #begin(
     { sessionId, turnId, key, kind, lease }: EffectRequest,
     { isMarked, plan }: { readonly isMarked: boolean; readonly plan: Json | undefined },
-  ): Promise<void> {
+  ): Promise<unknown> | undefined {
     if (isMarked) {
       this.#started.set(key, plan);
       const planned = plan === undefined ? {} : { outcome: plan };
       this.#unwritten.push({ sessionId, turnId, key, status: "started", ...planned });
     }
-    if (isMarked || this.#isOwed || !CHEAP.has(kind)) await this.flush(lease);
-    else await this.#written();
+    return isMarked || this.#isOwed || !CHEAP.has(kind) ? this.flush(lease) : this.#written();
   }
 
   #remember({ sessionId, turnId, key, kind }: EffectRequest, outcome: Json): void {

@@ -271,10 +271,11 @@ function spoken(stream: ModelStream): ModelResponse {
 
 /** The response with the text that watchers saw, where hooks made another text of it. */
 function asSeen(response: ModelResponse, stream: ModelStream): ModelResponse {
-  const { text, usage = response.usage } = stream;
-  const said = response.parts.filter((part) => part.kind === "text");
-  const isAsSaid = !stream.isHooked || !stream.hasText || said.map((part) => part.text).join("") === text;
-  return { ...response, usage, parts: isAsSaid ? response.parts : withText(response.parts, text) };
+  const { usage = response.usage } = stream;
+  if (!stream.isHooked || !stream.hasText) return { ...response, usage };
+  const { text } = stream;
+  const said = response.parts.map((part) => (part.kind === "text" ? part.text : "")).join("");
+  return { ...response, usage, parts: said === text ? response.parts : withText(response.parts, text) };
 }
 
 /** One text in the place of the first, or behind the reasoning when there was none. */

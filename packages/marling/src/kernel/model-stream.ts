@@ -5,7 +5,7 @@
 //   MS4  a cancelled turn waits for no port, and after the attempt nothing is shown, whatever a port still sends.
 
 import { type Deferred, deferred, isPromise } from "../base/deferred.ts";
-import { type LinkedSignal, linkSignal } from "../base/linked-signal.ts";
+import { LinkedSignal } from "../base/linked-signal.ts";
 import { unreachable } from "../base/unreachable.ts";
 import type { ModelStreamPart } from "../llm/contract.ts";
 import type { ModelOutcome } from "../model/model-response.ts";
@@ -50,7 +50,7 @@ export class ModelStream {
   constructor(turn: TurnRun, options: ModelStreamOptions) {
     const { hasAssistantStreamHooks, hasAssistantStreamFinishedHooks } = turn.session.plugins;
     this.#turn = turn;
-    this.#abort = linkSignal(turn.control.signal);
+    this.#abort = new LinkedSignal(turn.control.signal);
     this.#options = options;
     this.#asksHooks = hasAssistantStreamHooks;
     this.#tellsHooks = hasAssistantStreamFinishedHooks;

@@ -1,5 +1,6 @@
 // What happened lately in an open session, kept once for everybody who observes it. Live only: it is no history.
-//   OB1  at most so many entries are kept, and none that is too old; age is looked at when something is added or read.
+//   OB1  at most so many entries are kept, and none that is too old; age is looked at when something is added, and when
+//        somebody begins to read or has waited.
 //   OB2  an entry is kept once: an observer is a place in the log, holds no entries, and slows nobody down. What observers
 //        are given is made when one comes by and not kept; those who come by together are given the same object.
 //   OB9  deltas that follow each other are one text as soon as their turn has committed; observers are told them as before.
@@ -158,7 +159,6 @@ export class ObservationLog {
   }
 
   #take(place: Place): SessionObservation | undefined {
-    this.#letGoOld(this.#now());
     if (place.gap === undefined && place.next < this.#oldest) place.gap = "too_slow";
     if (place.gap !== undefined) return this.#gap(place, place.gap);
     while (place.next < this.#next) {
@@ -173,6 +173,7 @@ export class ObservationLog {
   }
 
   #awaitGrowth(): Promise<void> {
+    this.#letGoOld(this.#now());
     this.#grown ??= deferred<void>();
     return this.#grown.promise;
   }

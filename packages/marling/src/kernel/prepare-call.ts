@@ -266,7 +266,7 @@ async function askProvider(
       ? registry.prepare(valid, contextOf(limited))
       : registry.prepareGranted(grant, valid, contextOf(limited));
   const result = hasPrepare(registry, manifest)
-    ? await preparedInTime(manifest, { signal, parts: session.parts }, ask)
+    ? await preparedInTime(manifest, { call: turn.control, parts: session.parts }, ask)
     : await ask(signal);
   if (isToolOutput(result) || result.kind === "completed") {
     const output = isToolOutput(result) ? result : result.output;

@@ -9,7 +9,7 @@
 
 import { sha256 } from "../base/digest.ts";
 import { MarlingError } from "../base/errors.ts";
-import { type LinkedSignal, linkSignal } from "../base/linked-signal.ts";
+import { LinkedSignal } from "../base/linked-signal.ts";
 import { canonicalJson } from "../model/json.ts";
 import type { CompletedCall } from "../model/tool-call.ts";
 import {
@@ -23,17 +23,15 @@ import {
 } from "../model/tool-output.ts";
 import type { RecoveryDecision } from "../plugin/hook-context.ts";
 import type { ExecutableCall, NestedCall, NestedReply, ToolContext, ToolManifest } from "../tool/contract.ts";
-import { maxAttemptsOf, runAttempts, toolIdempotencyKey } from "../tool/dispatch.ts";
+import { runAttempts } from "../tool/dispatch.ts";
 import { failureFromThrown } from "../tool/output.ts";
 import { afterCall } from "./after-call.ts";
-import { writeAttachment } from "./attachments.ts";
 import { awaitCompletion, completionName } from "./completion.ts";
 import type { DispatchCall } from "./dispatch.ts";
 import { nestedCalls } from "./nested-calls.ts";
 import type { ReadyCall } from "./prepare-call.ts";
-import { namedScope } from "./service-scope.ts";
-import { hostIn } from "./services.ts";
 import { performTimer } from "./timer.ts";
+import { toolContext } from "./tool-context.ts";
 import { ToolLimit } from "./tool-limit.ts";
 import { TracedToolAttempt } from "./trace-tool.ts";
 import { issueOfThrown } from "./turn-fault.ts";
@@ -94,7 +92,7 @@ type Attempted = { readonly durationMs: number } & (
 );
 
 export async function runCall(turn: TurnRun, ready: ReadyCall, options: CallOptions): Promise<CallResult> {
-  const signal = linkSignal(turn.control.signal);
+  const signal = new LinkedSignal(turn.control.signal);
   const run: CallRun = {
     turn,
     ready,
@@ -109,7 +107,7 @@ export async function runCall(turn: TurnRun, ready: ReadyCall, options: CallOpti
       policy: ready.manifest.retry,
       attempt: (number) => attempt(run, number),
       sleep: (ms, next) => pause(run, ms, next),
-      signal: signal.signal,
+      signal: turn.control.signal,
     });
     if (!isPendingResult(result)) return await answered(run, result);
     const { round, canPark } = options;
@@ -213,7 +211,7 @@ function startAttempt(run: CallRun, scope: TurnRun, number: number): Attempt {
     run,
     scope,
     number,
-    limit: new ToolLimit(ready.manifest, { signal: signal.signal, parts: turn.session.parts }),
+    limit: new ToolLimit(ready.manifest, { call: signal, parts: turn.session.parts }),
     nestedIds: new Set(),
     nestedMs: 0,
     isOver: false,
@@ -265,7 +263,7 @@ async function execute(one: Attempt): Promise<ToolOutput | PendingResult> {
     ...carried,
   };
   const registry = scope.session.tools();
-  const context = toolContext(one);
+  const context = contextOf(one);
   const ask = async (): Promise<ToolOutput | PendingResult> => {
     const result = await one.limit.answer(() =>
       grant === undefined
@@ -317,43 +315,17 @@ async function pause({ turn, ready, options, signal }: CallRun, ms: number, next
   await performTimer(turn, { key, ms, signal: signal.signal });
 }
 
-function toolContext(one: Attempt): ToolContext {
-  const { run, scope, number } = one;
-  const { session, turnId } = scope;
+function contextOf(one: Attempt): ToolContext {
+  const { run, scope, number, limit } = one;
   const { call, manifest } = run.ready;
-  const { callId, name, grant } = call;
-  const named = namedScope(scope, `${run.options.round}.orchestrate.${callId}.${number}`);
-  let host: ToolContext["host"] | undefined; // Most tools never ask for it.
-  const { paths } = session.frame.assignment.authority;
-  const context: ToolContext = {
-    sessionId: session.id,
-    turnId,
-    callId,
-    frameId: session.frameId,
-    attempt: number,
-    maxAttempts: maxAttemptsOf(manifest.retry),
-    signal: one.limit.signal,
-    get idempotencyKey() {
-      const { tenant } = session.parts;
-      return toolIdempotencyKey({ tenant, sessionId: session.id, turnId, callId, toolId: manifest.id });
-    },
-    ...(paths === undefined ? {} : { paths }),
-    progress: (message) => scope.emit({ kind: "tool_progress", callId, name, message }),
-    completionKey: async () => {
-      refuseEnded(one, "take a completion key");
-      run.completionKey ??= await mintKey(scope, callId);
-      return run.completionKey;
-    },
-    pending: (options) => pendingResult(options),
-    callTools: (calls) => callNested(one, calls),
-    attachments: { put: (bytes, mediaType) => writeAttachment(session.parts, bytes, mediaType) },
-    get host() {
-      host ??= hostIn(manifest.isOrchestrating === true ? named : scope, "tool");
-      return host;
-    },
-    directCompletion: (request, usageSource = name) => context.host.directCompletion(request, usageSource),
+  const completionKey = async (): Promise<string> => {
+    refuseEnded(one, "take a completion key");
+    run.completionKey ??= await mintKey(scope, call.callId);
+    return run.completionKey;
   };
-  return Object.freeze(grant === undefined ? context : { ...context, binding: grant.binding });
+  const callTools = (calls: readonly NestedCall[]): Promise<readonly NestedReply[]> => callNested(one, calls);
+  const { round } = run.options;
+  return toolContext({ scope, call, manifest, round, number, limit, completionKey, callTools });
 }
 
 async function mintKey(scope: TurnRun, callId: string): Promise<string> {

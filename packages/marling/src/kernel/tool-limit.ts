@@ -5,15 +5,15 @@
 //        that comes later; a tool that only runs others has no time of its own, they have theirs.
 //   TL3  a loop that never yields holds up the timer too: nothing in the process can stop it.
 
-import { type LinkedSignal, linkSignal } from "../base/linked-signal.ts";
+import { LinkedSignal } from "../base/linked-signal.ts";
 import { type ToolOutput, toolCancelled, toolFailure } from "../model/tool-output.ts";
 import { HookLimit } from "../plugin/hook-limit.ts";
 import type { ToolManifest } from "../tool/contract.ts";
 import type { KernelParts } from "./parts.ts";
 
 interface LimitOptions {
-  /** Ended when nobody waits for the tool any more. */
-  readonly signal: AbortSignal;
+  /** Its signal ends when nobody waits for the tool any more; it may be made when it is asked for. */
+  readonly call: { readonly signal: AbortSignal };
   readonly parts: Pick<KernelParts, "clock" | "toolTimeoutMs">;
 }
 
@@ -21,17 +21,21 @@ interface LimitOptions {
 export class ToolLimit {
   readonly #manifest: ToolManifest;
   readonly #time: HookLimit | undefined;
+  readonly #call: LimitOptions["call"];
   readonly #signal: LinkedSignal | undefined;
-  /** Told to the tool: follows that of the call, and ends with the time. */
-  readonly signal: AbortSignal;
 
-  constructor(manifest: ToolManifest, { signal, parts }: LimitOptions) {
+  constructor(manifest: ToolManifest, { call, parts }: LimitOptions) {
     const { timeoutMs = parts.toolTimeoutMs, isOrchestrating } = manifest;
     const isLimited = timeoutMs !== undefined && isOrchestrating !== true;
     this.#manifest = manifest;
     this.#time = isLimited ? new HookLimit(timeoutMs, parts.clock) : undefined;
-    this.#signal = isLimited ? linkSignal(signal) : undefined;
-    this.signal = this.#signal?.signal ?? signal;
+    this.#call = call;
+    this.#signal = isLimited ? new LinkedSignal(call.signal) : undefined;
+  }
+
+  /** Told to the tool: follows that of the call, and ends with the time. */
+  get signal(): AbortSignal {
+    return (this.#signal ?? this.#call).signal;
   }
 
   /** What the tool answers, or that it did not. */
@@ -61,7 +65,7 @@ export async function preparedInTime<T>(
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T | ToolOutput> {
   const limit = new ToolLimit(manifest, options);
-  const { signal } = options;
+  const { signal } = options.call;
   let giveUp = (): void => undefined;
   const givenUp = new Promise<ToolOutput>((resolve) => {
     giveUp = () => resolve(toolCancelled("The turn was cancelled while the call was prepared."));

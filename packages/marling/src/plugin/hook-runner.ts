@@ -1,7 +1,7 @@
 // The four runners. A hook is run by the runner of its kind; using another does not compile.
 //   P1  collect: all handlers get the same frozen context, one after the other in order; answers are concatenated with
 //       their owners; the first failure ends the phase and nothing of it is returned.
-//   P2  waterfall: each handler gets what the one before left.
+//   P2  waterfall: each handler gets what the one before left, as the same frozen context where that left it as it was.
 //   P3  first: the first answer ends the search.
 //   P4  notify: in order, the first failure ends it; `session.on_event` starts all at once and isolates failures.
 //   P5  a hook without handlers costs nothing: no promise, no object.
@@ -102,13 +102,16 @@ export class HookRunner {
     if (entries.length === 0) return flow.start;
     const phase = this.#phase(hook, options);
     let current = flow.start;
+    let ctx = Object.freeze(flow.context(current));
     const read = (raw: unknown, site: HookSite): HookItem<K> | undefined => readItem(hook, raw, site);
     const take = (answer: HookItem<K> | undefined, { pluginId }: RegisteredHook): boolean => {
-      current = flow.next(current, answer, pluginId);
+      const next = flow.next(current, answer, pluginId);
+      if (next !== current) ctx = Object.freeze(flow.context(next));
+      current = next;
       return flow.isDone?.(current) === true;
     };
     const step = (entry: RegisteredHook): Awaitable<boolean> => {
-      const item = askFlow(phase, { entry, flow, read }, current);
+      const item = phase.ask(entry, () => entry.call(ctx, flow.argument?.(current)), read);
       return isPromise(item) ? item.then((answer) => take(answer, entry)) : take(item, entry);
     };
     return concluded(phase, inOrder(entries, step, phase), () => current);
@@ -127,7 +130,9 @@ export class HookRunner {
       const phase = this.#phase(hook, options);
       const before = current;
       const read = (raw: unknown, site: HookSite): HookItem<K> | undefined => readItem(hook, raw, site);
-      const asked = attempt(phase, () => askFlow(phase, { entry, flow, read }, before));
+      const ctx = Object.freeze(flow.context(before));
+      const call = (): unknown => entry.call(ctx, flow.argument?.(before));
+      const asked = attempt(phase, () => phase.ask(entry, call, read));
       const take = (answer: Attempted<HookItem<K> | undefined>): boolean => {
         if (answer.ok) current = flow.next(before, answer.value, entry.pluginId);
         else issues.push(issueOf(entry.site, answer.thrown, "plugin"));
@@ -236,21 +241,6 @@ export class HookRunner {
       options,
     });
   }
-}
-
-interface FlowStep<K extends HookNameOf<"waterfall">, F> {
-  readonly entry: RegisteredHook;
-  readonly flow: Flow<K, F>;
-  read(raw: unknown, site: HookSite): HookItem<K> | undefined;
-}
-
-function askFlow<K extends HookNameOf<"waterfall">, F>(
-  phase: HookPhase,
-  { entry, flow, read }: FlowStep<K, F>,
-  current: F,
-): Awaitable<HookItem<K> | undefined> {
-  const ctx = Object.freeze(flow.context(current));
-  return phase.ask(entry, () => entry.call(ctx, flow.argument?.(current)), read);
 }
 
 type Attempted<T> =

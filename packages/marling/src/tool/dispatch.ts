@@ -146,20 +146,21 @@ export async function runConcurrently<T, R>(
   options: ConcurrentOptions<T, R>,
 ): Promise<readonly R[]> {
   const results: R[] = new Array(items.length);
+  const grace = new Grace(options);
   const jobs = items.map((item, index) => async (): Promise<void> => {
     results[index] = options.signal.aborted
       ? options.cancelled(item, "waiting")
-      : await withGrace(
-          () => run(item, index),
-          options,
-          () => options.cancelled(item, "running"),
-        );
+      : await grace.answer(run(item, index), () => options.cancelled(item, "running"));
   });
   const serial = items.map((item) => options.isSerial?.(item) ?? false);
   const lane = (isSerial: boolean): typeof jobs => jobs.filter((_, index) => serial[index] === isSerial);
-  await runLane(lane(false), { cap: options.cap });
-  await runLane(lane(true), { cap: 1 });
-  return results;
+  try {
+    await runLane(lane(false), { cap: options.cap });
+    await runLane(lane(true), { cap: 1 });
+    return results;
+  } finally {
+    grace.release();
+  }
 }
 
 function refusedArgs(mismatch: { readonly path: string; readonly reason: string }): CallCheck {
@@ -209,24 +210,36 @@ async function runLane(
   if (faults.length > 0) throw faults[0];
 }
 
-/** The answer of a call, or the late one when a cancellation came and the grace passed. Leaves no timer behind. */
-function withGrace<R>(
-  run: () => Promise<R>,
-  options: Pick<ConcurrentOptions<never, R>, "signal" | "graceMs" | "clock">,
-  late: () => R,
-): Promise<R> {
-  const { signal, graceMs = CANCEL_GRACE_MS, clock } = options;
-  return new Promise<R>((resolve, reject) => {
-    let stopTimer: (() => void) | undefined;
-    const onAbort = (): void => {
-      stopTimer = clock.after(graceMs, () => resolve(late()));
-    };
-    const release = (): void => {
-      signal.removeEventListener("abort", onAbort);
-      stopTimer?.();
-    };
-    signal.addEventListener("abort", onAbort, { once: true });
-    const running = (async () => run())();
-    running.then(resolve, reject).finally(release);
-  });
+/** Waits for calls, and answers for those that give none when a cancellation came and the grace passed. */
+class Grace {
+  readonly #options: Pick<ConcurrentOptions<never, never>, "signal" | "graceMs" | "clock">;
+  readonly #running = new Set<() => void>();
+  #stopTimer: (() => void) | undefined;
+
+  constructor(options: Pick<ConcurrentOptions<never, never>, "signal" | "graceMs" | "clock">) {
+    this.#options = options;
+    options.signal.addEventListener("abort", this.#begin, { once: true });
+  }
+
+  /** What a call answers, or the late answer. */
+  answer<R>(call: Promise<R>, late: () => R): Promise<R> {
+    return new Promise<R>((resolve, reject) => {
+      const end = (): void => resolve(late());
+      this.#running.add(end);
+      call.then(resolve, reject).finally(() => this.#running.delete(end));
+    });
+  }
+
+  /** Leaves nothing behind, no timer and nothing at the signal. */
+  release(): void {
+    this.#options.signal.removeEventListener("abort", this.#begin);
+    this.#stopTimer?.();
+  }
+
+  readonly #begin = (): void => {
+    const { clock, graceMs = CANCEL_GRACE_MS } = this.#options;
+    this.#stopTimer = clock.after(graceMs, () => {
+      for (const end of this.#running) end();
+    });
+  };
 }
