@@ -38,9 +38,11 @@ export function toolResultParts(call: CompletedCall): readonly MessagePart[] {
 /** Error results for the calls in these records that have none. */
 export function unansweredCallResults(records: readonly TurnRecord[]): readonly ToolResultPart[] {
   const open = new Map<CallId, string>();
-  for (const part of partsIn(records)) {
-    if (part.kind === "tool_call") open.set(part.callId, part.name);
-    if (part.kind === "tool_result") open.delete(part.callId);
+  for (const record of records) {
+    for (const part of record.kind === "message" ? record.message.parts : []) {
+      if (part.kind === "tool_call") open.set(part.callId, part.name);
+      if (part.kind === "tool_result") open.delete(part.callId);
+    }
   }
   return Array.from(open, ([callId, name]) => ({
     kind: "tool_result",
@@ -54,7 +56,10 @@ export function unansweredCallResults(records: readonly TurnRecord[]): readonly 
 /** The ids of the calls in these records. */
 export function callIdsIn(records: readonly TurnRecord[]): ReadonlySet<string> {
   const ids = new Set<string>();
-  for (const part of partsIn(records)) if (part.kind === "tool_call") ids.add(part.callId);
+  for (const record of records) {
+    for (const part of record.kind === "message" ? record.message.parts : [])
+      if (part.kind === "tool_call") ids.add(part.callId);
+  }
   return ids;
 }
 
@@ -71,10 +76,6 @@ function joinedText(parts: readonly ModelToolReturnPart[]): string {
     text += parts[index - 1]?.kind === "text" ? `\n${part.text}` : part.text;
   }
   return text;
-}
-
-function* partsIn(records: readonly TurnRecord[]): Iterable<MessagePart> {
-  for (const record of records) if (record.kind === "message") yield* record.message.parts;
 }
 
 function missingResult({ callId, name, args }: PendingCall): CompletedCall {
