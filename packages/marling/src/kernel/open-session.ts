@@ -209,7 +209,7 @@ export async function materialize(parts: KernelParts, materials: Materials): Pro
       services: hostServices,
       work: (made) => new SessionWork(made),
     });
-    plugins.bindHost(session.services);
+    plugins.bindHost(() => session.services);
     await initializeProtocol(session);
     configureProtocol(session);
     await restoreProtocol(session);

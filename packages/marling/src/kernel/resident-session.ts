@@ -126,7 +126,8 @@ export class ResidentSession {
   #messageSender: MessageSender | undefined;
   readonly #catalogs = new Map<string, CatalogEntry>();
   readonly #views = new Map<HostViewName, unknown>();
-  readonly #services: HostServices;
+  readonly #makeServices: (session: ResidentSession) => HostServices;
+  #services: HostServices | undefined;
 
   constructor(
     parts: KernelParts,
@@ -147,7 +148,7 @@ export class ResidentSession {
     this.#authority = currentFrame(init.state.graph).assignment.authority;
     this.projectedHistory = new ProjectedHistory(init.source?.projectedHistory);
     this.#registry = init.plugins.toolRegistry;
-    this.#services = init.services(this);
+    this.#makeServices = init.services;
     const { trace, clock, owner } = parts;
     this.trace = trace === undefined ? undefined : new SessionTrace({ trace, clock, owner }, this);
     if (this.trace !== undefined) init.plugins.runner.watch(this.trace);
@@ -193,12 +194,14 @@ export class ResidentSession {
 
   /** The narrow host of a hook; made once. */
   host<Name extends HostViewName>(name: Name): HostView<Name> {
-    const known = this.#views.get(name) ?? hostView(this.#services, name);
+    const known = this.#views.get(name) ?? hostView(this.services, name);
     this.#views.set(name, known);
     return known as HostView<Name>;
   }
 
+  /** Made when the first is asked for. */
   get services(): HostServices {
+    this.#services ??= this.#makeServices(this);
     return this.#services;
   }
 

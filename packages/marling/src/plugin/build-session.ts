@@ -144,7 +144,7 @@ function open(build: SessionBuild, instances: readonly PluginInstance[]): Plugin
   });
   options.register(session);
   try {
-    for (const instance of instances) instance.ready({ sessionId, host: binding.host });
+    for (const instance of instances) instance.ready(sessionId, binding);
     for (const instance of instances) restoreInstance(instance, options.snapshot);
   } catch (thrown) {
     host.release(session);

@@ -42,9 +42,11 @@ export class PluginInstance {
     return this.#revisionOffset + this.#ownRevision() + (this.state?.revision ?? 0);
   }
 
-  ready(ctx: { readonly sessionId: string; readonly host: RuntimeSessionHost }): void {
+  ready(sessionId: string, binding: { readonly host: RuntimeSessionHost }): void {
     const { ready } = this.parts;
-    if (ready !== undefined) this.#write("ready", "plugin_failed", () => ready(Object.freeze(ctx)));
+    if (ready === undefined) return;
+    const ctx = Object.freeze({ sessionId, host: binding.host });
+    this.#write("ready", "plugin_failed", () => ready(ctx));
     this.state?.commit();
   }
 

@@ -19,8 +19,7 @@ import type {
   ToolResultProjectionContext,
 } from "./hook-context.ts";
 import type { HookRunner, HookRunOptions } from "./hook-runner.ts";
-import type { HostBinding } from "./host-binding.ts";
-import type { HostServices } from "./host-services.ts";
+import type { BoundServices, HostBinding } from "./host-binding.ts";
 import type { OperationDef, SettledOutcome } from "./operation.ts";
 import { listOperations } from "./operation-table.ts";
 import type { ProseProjector } from "./plugin.ts";
@@ -159,8 +158,8 @@ export class PluginSession extends SessionHooks {
     return this.#init.registration.slots[slot]?.pluginId;
   }
 
-  /** Gives the plugins their host, once it exists. From then on queries see what is committed. */
-  bindHost(services: Partial<HostServices>): void {
+  /** Gives the plugins their host, once it exists, or says how to get it. From then on queries see what is committed. */
+  bindHost(services: BoundServices): void {
     this.#init.binding.bind(services);
   }
 
