@@ -42,6 +42,11 @@ export class PluginInstance {
     return this.#revisionOffset + this.#ownRevision() + (this.state?.revision ?? 0);
   }
 
+  /** Whether its revision can move without a restore. */
+  get canMove(): boolean {
+    return this.parts.revision !== undefined || this.state !== undefined;
+  }
+
   ready(sessionId: string, binding: { readonly host: RuntimeSessionHost }): void {
     const { ready } = this.parts;
     if (ready === undefined) return;

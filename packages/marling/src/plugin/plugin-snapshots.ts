@@ -6,10 +6,13 @@ import type { PluginSessionSnapshot, SnapshotEntry } from "./snapshot.ts";
 
 export class PluginSnapshots {
   readonly #instances: readonly PluginInstance[];
+  /** Those whose revision moves by itself; all move with a restore. */
+  readonly #moving: readonly PluginInstance[];
   #fingerprint: { readonly revisions: readonly number[]; readonly value: bigint } | undefined;
 
   constructor(instances: readonly PluginInstance[]) {
     this.#instances = instances.filter(({ isImplicit }) => !isImplicit);
+    this.#moving = this.#instances.filter(({ canMove }) => canMove);
   }
 
   /** All plugins in build order; one that fails fails the snapshot. */
@@ -31,17 +34,15 @@ export class PluginSnapshots {
   fingerprint(): bigint {
     const known = this.#fingerprint;
     if (known !== undefined && this.#isAt(known.revisions)) return known.value;
-    const revisions = this.#instances.map(({ revision }) => revision);
-    const value = revisionFingerprint(
-      this.#instances.map(({ id, version }, index) => ({ id, version, revision: revisions[index] ?? 0 })),
-    );
+    const revisions = this.#moving.map(({ revision }) => revision);
+    const value = revisionFingerprint(this.#instances);
     this.#fingerprint = { revisions, value };
     return value;
   }
 
   #isAt(revisions: readonly number[]): boolean {
     for (let index = 0; index < revisions.length; index += 1)
-      if (this.#instances[index]?.revision !== revisions[index]) return false;
+      if (this.#moving[index]?.revision !== revisions[index]) return false;
     return true;
   }
 
@@ -50,7 +51,11 @@ export class PluginSnapshots {
     const restores = this.#instances.map((instance) =>
       instance.prepareRestore(entryOf(snapshot, instance.id)),
     );
-    for (const restore of restores) restore();
+    try {
+      for (const restore of restores) restore();
+    } finally {
+      this.#fingerprint = undefined;
+    }
   }
 }
 

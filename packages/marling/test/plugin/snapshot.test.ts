@@ -219,6 +219,17 @@ test("[K76] the fingerprint moves with a revision and comes back with it", () =>
   expect(session.snapshotRevisionFingerprint()).toBe(before);
 });
 
+test("[K76] the fingerprint is that of what was restored, of plugins without anything that moves included", () => {
+  const session = sessionOf([plugin("plain", {})]);
+  const before = session.snapshotRevisionFingerprint();
+  const entry = { meta: { pluginId: "plain", pluginVersion: "1", revision: 4 }, artifacts: [] };
+  session.restore({ plugins: { plain: entry } });
+  expect(session.snapshotRevisionFingerprint()).not.toBe(before);
+  expect(session.snapshotRevisionFingerprint()).toBe(
+    revisionFingerprint([{ id: "plain", version: "1", revision: 4 }]),
+  );
+});
+
 test.each([-1, 1.5, Number.NaN, "1" as never])("[PI1] a revision of %s is refused by name", (revision) => {
   const session = sessionOf([plugin("a", { revision: () => revision })]);
   expect(thrownBy(() => session.snapshotRevisionFingerprint()).message).toBe(
