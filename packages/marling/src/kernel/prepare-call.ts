@@ -250,6 +250,9 @@ async function askProvider(
 ): Promise<Decision> {
   const { session } = turn;
   const { grant, callId, args } = call;
+  const registry = session.tools();
+  const isAsked = hasPrepare(registry, manifest);
+  if (!isAsked && grant === undefined) return {};
   const contextOf = (signal: AbortSignal): PrepareContext => ({
     sessionId: session.id,
     turnId: turn.turnId,
@@ -259,15 +262,13 @@ async function askProvider(
     ...(grant === undefined ? {} : { binding: grant.binding }),
   });
   const valid = { toolId: manifest.id, name: manifest.name, callId, args, input };
-  const registry = session.tools();
-  const { signal } = turn.control;
   const ask = async (limited: AbortSignal): Promise<PrepareResult> =>
     grant === undefined
       ? registry.prepare(valid, contextOf(limited))
       : registry.prepareGranted(grant, valid, contextOf(limited));
-  const result = hasPrepare(registry, manifest)
+  const result = isAsked
     ? await preparedInTime(manifest, { call: turn.control, parts: session.parts }, ask)
-    : await ask(signal);
+    : await ask(turn.control.signal);
   if (isToolOutput(result) || result.kind === "completed") {
     const output = isToolOutput(result) ? result : result.output;
     return { output: await afterCall(turn, { call, manifest, output, durationMs: 0 }) };

@@ -49,7 +49,8 @@ export class RegisteredSource {
   }
 
   #find(key: ToolKey): { readonly manifest: ToolManifest; readonly provider: ToolProvider } | undefined {
-    for (const provider of this.#providers.toReversed()) {
+    for (let index = this.#providers.length - 1; index >= 0; index -= 1) {
+      const provider = this.#providers[index] as ToolProvider;
       const manifest = this.#lookup(provider, key);
       if (manifest !== undefined) return { manifest, provider };
     }
