@@ -45,6 +45,8 @@ export interface EffectHost {
   ): Promise<T>;
   /** Whether the outcome of an effect is known. */
   knows?(turn: TurnName, key: EffectKey): Promise<boolean>;
+  /** Whether an effect has begun, as its mark or its outcome says. */
+  hasBegun?(turn: TurnName, key: EffectKey): Promise<boolean>;
   /** Whether outcomes of an earlier run are known that this run has not come to yet. */
   isReplaying?(turn: TurnName): Promise<boolean>;
   /** Writes what is known of a turn and not written yet; called before code that is no effect. */

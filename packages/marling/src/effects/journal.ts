@@ -40,6 +40,7 @@ export function journalEffects(rows: JournalStore): EffectHost {
     run: async <T>(request: EffectRequest, perform: Perform<T>, options: EffectOptions<T> = {}): Promise<T> =>
       (await open(request)).run(request, perform, options),
     knows: async (turn, key) => (await open(turn)).knows(key),
+    hasBegun: async (turn, key) => (await open(turn)).hasBegun(key),
     isReplaying: async (turn) => (await open(turn)).isReplaying,
     flush: async (turn) => {
       await (await turns.get(nameOf(turn)))?.flush(turn.lease);
@@ -89,6 +90,10 @@ class TurnJournal {
 
   knows(key: EffectKey): boolean {
     return this.#outcomes.has(key);
+  }
+
+  hasBegun(key: EffectKey): boolean {
+    return this.#started.has(key) || this.knows(key);
   }
 
   async run<T>(request: EffectRequest, perform: Perform<T>, { cut, plan }: EffectOptions<T>): Promise<T> {

@@ -13,11 +13,17 @@ import { decodeAppendNodes } from "../session/append-node.ts";
 import type { ExecutionGrant } from "../tool/contract.ts";
 import { runConcurrently } from "../tool/dispatch.ts";
 import { awaitApproval } from "./approval.ts";
-import { type PreparedDispatch, prepareCall, type ReadyCall, settled } from "./prepare-call.ts";
+import {
+  type PreparedDispatch,
+  type PrepareOptions,
+  prepareCall,
+  type ReadyCall,
+  settled,
+} from "./prepare-call.ts";
 import { type CallResult, runCall } from "./tool-attempt.ts";
 import { inSpan, TracedCall } from "./trace-tool.ts";
 import { TurnParked } from "./turn-parked.ts";
-import { joinScope, performEffect, scopeOf, type TurnRun } from "./turn-run.ts";
+import { joinScope, nameOf, performEffect, scopeOf, type TurnRun } from "./turn-run.ts";
 
 /**
  * Who may ask for a call. A new path does not compile without a line here and a test that walks it. `batch` is a tool
@@ -59,8 +65,9 @@ export async function dispatchCalls(
   calls: readonly DispatchCall[],
   options: DispatchOptions,
 ): Promise<readonly CompletedCall[]> {
+  const isReplaying = (await turn.session.parts.effects.isReplaying?.(nameOf(turn))) ?? false;
   const runs: DispatchRun[] = [];
-  for (const call of calls) runs.push(await begin(turn, call, options));
+  for (const call of calls) runs.push(await begin(turn, call, { ...options, isReplaying }));
   await Promise.all([
     runReady(turn, runs.filter(isReady), options),
     ...runs.map((run) => finishSettled(run, options)),
@@ -74,7 +81,11 @@ export async function dispatchCalls(
   return done;
 }
 
-async function begin(turn: TurnRun, call: DispatchCall, options: DispatchOptions): Promise<DispatchRun> {
+async function begin(
+  turn: TurnRun,
+  call: DispatchCall,
+  options: DispatchOptions & PrepareOptions,
+): Promise<DispatchRun> {
   const { trace } = turn.session;
   const span = trace?.open(turn.span);
   const scope = inSpan(scopeOf(turn), span);

@@ -1,6 +1,5 @@
 // Drive: the loop between the machine, which decides, and the effects, which are performed.
 
-import type { EffectKey } from "../model/ids.ts";
 import type { MachineOutcome, TurnEffect, TurnRecord } from "../turn/effect.ts";
 import type { ProtocolDriver } from "../turn/protocol.ts";
 import { begin, resume, type Step, stop } from "../turn/step.ts";
@@ -10,7 +9,7 @@ import { modelOf } from "./model-binding.ts";
 import { perform } from "./perform.ts";
 import type { PreparedTurn } from "./prepare.ts";
 import { budgetOutcome } from "./spending.ts";
-import { nameOf, type TurnRun } from "./turn-run.ts";
+import { attemptKey, isRecorded, nameOf, type TurnRun } from "./turn-run.ts";
 
 export interface DrivenTurn {
   readonly records: readonly TurnRecord[];
@@ -73,14 +72,14 @@ async function isKnown(turn: TurnRun, step: Step): Promise<boolean> {
   const { effects } = turn.session.parts;
   if (step.kind !== "effect" || effects.knows === undefined) return false;
   for (const key of keysOf(step.effect)) {
-    if (await effects.knows(nameOf(turn), key as EffectKey)) return true;
+    if (await isRecorded(turn, key)) return true;
   }
   return effects.isReplaying?.(nameOf(turn)) ?? false;
 }
 
 function keysOf(effect: TurnEffect): readonly string[] {
   return effect.kind === "tool_calls"
-    ? effect.calls.map(({ callId }) => `${effect.round}.tool.${callId}.1`)
+    ? effect.calls.map(({ callId }) => attemptKey(callId, effect.round, 1))
     : [effect.key];
 }
 

@@ -17,7 +17,7 @@ import type { TurnEffect, TurnRecord } from "../turn/effect.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { hostIn } from "./services.ts";
 import { TurnFault } from "./turn-fault.ts";
-import { nameOf, performEffect, type TurnRun, viewOf } from "./turn-run.ts";
+import { isRecorded, performEffect, type TurnRun, viewOf } from "./turn-run.ts";
 
 export interface Environment {
   readonly system: string;
@@ -79,10 +79,6 @@ async function isUnmoved(turn: TurnRun, key: EffectKey): Promise<boolean> {
   const { session, environment, environmentMark } = turn;
   if (environment === undefined || environmentMark !== session.catalogKey) return false;
   return !(await isRecorded(turn, key));
-}
-
-async function isRecorded(turn: TurnRun, key: EffectKey): Promise<boolean> {
-  return (await turn.session.parts.effects.knows?.(nameOf(turn), key)) === true;
 }
 
 function put(turn: TurnRun, environment: Environment): void {

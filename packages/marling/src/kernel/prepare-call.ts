@@ -5,9 +5,12 @@
 //   PC5  a path among the arguments, in their final form, is one that the session may reach. Which arguments are paths is
 //        said by the tool that runs: a grant may add some, and takes none away.
 //   PC6  a grant gets past the catalog, and past nothing that the session was denied.
+//   PC7  a call that an earlier run of its turn has refused stays refused, and one that ran or was cut has run, whatever may
+//        be called since: a refusal is recorded, and what has begun is not refused.
 //   PC4  a result that a provider gives while preparing is a result of its tool: the hooks after calls see it.
 
 import { MarlingError, messageOf } from "../base/errors.ts";
+import type { EffectKey } from "../model/ids.ts";
 import { isJsonObject, type Json } from "../model/json.ts";
 import { isToolOutput, reviveToolOutput, type ToolOutput } from "../model/tool-output.ts";
 import {
@@ -36,7 +39,7 @@ import { failedHookOutput } from "./failed-hook-output.ts";
 import { hostIn } from "./services.ts";
 import { beforeToolCall } from "./tool-hooks.ts";
 import { preparedInTime } from "./tool-limit.ts";
-import { performEffect, type TurnRun } from "./turn-run.ts";
+import { attemptKey, isRecorded, nameOf, performEffect, type TurnRun } from "./turn-run.ts";
 
 /** A call that may run. */
 export interface ReadyCall {
@@ -79,13 +82,26 @@ interface Decision {
   readonly question?: ApprovalQuestion;
 }
 
+export interface PrepareOptions {
+  readonly round: number;
+  /** Whether an earlier run of the turn may have come to the call. */
+  readonly isReplaying: boolean;
+}
+
 export async function prepareCall(
   turn: TurnRun,
   call: DispatchCall,
-  { round }: { readonly round: number },
+  { round, isReplaying }: PrepareOptions,
 ): Promise<PreparedDispatch> {
+  const before = isReplaying ? await cameTo(turn, call, round) : undefined;
+  if (before?.kind === "refused") return refused(turn, call, { round });
   const resolved = resolve(turn, call);
-  if (!("manifest" in resolved)) return settled(call, resolved);
+  if (!("manifest" in resolved)) {
+    const earlier = before ?? (await cameTo(turn, call, round));
+    return earlier?.kind === "ran"
+      ? ranBefore(call, earlier.attempts)
+      : refused(turn, call, { round, output: resolved });
+  }
   if (call.malformed !== undefined) return settled(call, refusalOf(await check(turn, call, resolved), call));
   let checked: CallCheck | undefined;
   const ask = (scope: TurnRun): Promise<Decision> =>
@@ -93,9 +109,13 @@ export async function prepareCall(
       checked = input;
     });
   const effect = { key: `${round}.prepare.${call.callId}`, kind: "hook_phase" } as const;
-  const decision = asksSomebody(turn, resolved) ? await performEffect(turn, effect, ask) : await ask(turn);
+  const isAsked = asksSomebody(turn, resolved);
+  const decision = isAsked ? await performEffect(turn, effect, ask) : await ask(turn);
   const now = Object.hasOwn(decision, "args") ? { ...call, args: decision.args as Json } : call;
-  if (decision.output !== undefined) return settled(now, reviveToolOutput(decision.output));
+  if (decision.output !== undefined && (before ?? (await cameTo(turn, call, round)))?.kind !== "ran") {
+    const { output } = decision;
+    return isAsked ? settled(now, reviveToolOutput(output)) : refused(turn, now, { round, output });
+  }
   const payload = decision.payload === undefined ? {} : { payload: decision.payload };
   const input = async (): Promise<CallCheck> => checked ?? check(turn, now, resolved);
   const ready: ReadyCall = { kind: "ready", call: now, manifest: resolved.manifest, ...payload, input };
@@ -103,6 +123,43 @@ export async function prepareCall(
   if (question === undefined) return ready;
   const goOn = (scope: TurnRun): Promise<PreparedDispatch> => prepareAllowed(scope, ready, round);
   return { ...ready, approval: { question, digest: digestOf(turn, now, resolved.contract), goOn } };
+}
+
+/** What an earlier run came to with a call. */
+type Earlier = { readonly kind: "refused" } | { readonly kind: "ran"; readonly attempts: number };
+
+async function cameTo(turn: TurnRun, { callId }: DispatchCall, round: number): Promise<Earlier | undefined> {
+  if (await isRecorded(turn, refusalKey(callId, round))) return { kind: "refused" };
+  const { effects } = turn.session.parts;
+  const hasBegun = (number: number): Promise<boolean> | undefined =>
+    effects.hasBegun?.(nameOf(turn), attemptKey(callId, round, number) as EffectKey);
+  let attempts = 0;
+  while ((await hasBegun(attempts + 1)) === true) attempts += 1;
+  return attempts === 0 ? undefined : { kind: "ran", attempts };
+}
+
+/** A call that may not be made, as it was refused first. */
+async function refused(
+  turn: TurnRun,
+  call: DispatchCall,
+  { round, output }: { readonly round: number; readonly output?: ToolOutput },
+): Promise<PreparedDispatch> {
+  const effect = { key: refusalKey(call.callId, round), kind: "hook_phase" } as const;
+  const first = await performEffect(turn, effect, async () => output ?? brokenTool("it was refused before"));
+  return settled(call, reviveToolOutput(first));
+}
+
+function refusalKey(callId: string, round: number): string {
+  return `${round}.refuse.${callId}`;
+}
+
+/** A call of a tool that nobody may call any more: what its attempts came to is known, or that one was cut. */
+function ranBefore(call: DispatchCall, attempts: number): ReadyCall {
+  const { name } = call;
+  const retry = attempts === 1 ? {} : { retry: { attempts } };
+  const manifest: ToolManifest = { id: name, name, description: "", ...retry };
+  const input = async (): Promise<CallCheck> => ({ kind: "refused", output: unavailableTool(name) });
+  return { kind: "ready", call, manifest, input };
 }
 
 /** A call that was allowed: its provider has not been asked yet. */

@@ -36,7 +36,7 @@ import { ToolLimit } from "./tool-limit.ts";
 import { TracedToolAttempt } from "./trace-tool.ts";
 import { issueOfThrown } from "./turn-fault.ts";
 import { TurnParked } from "./turn-parked.ts";
-import { type EffectOf, performEffect, type TurnRun } from "./turn-run.ts";
+import { attemptKey, type EffectOf, performEffect, type TurnRun } from "./turn-run.ts";
 
 export interface CallOptions {
   readonly round: number;
@@ -134,7 +134,7 @@ async function attempt(run: CallRun, number: number): Promise<ToolOutput | Pendi
   const { manifest, call } = ready;
   const told = tracedAttempt(run, number);
   const effect: EffectOf<Attempted> = {
-    key: `${options.round}.tool.${call.callId}.${number}`,
+    key: attemptKey(call.callId, options.round, number),
     kind: "tool_attempt",
     asks: { tool: call.name, args: sha256(canonicalJson(call.args)) },
     ...(isRepeatable(manifest) ? {} : { cut: (scope) => recoverCut(startAttempt(run, scope, number), told) }),

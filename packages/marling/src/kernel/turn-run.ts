@@ -171,6 +171,16 @@ export async function performEffect<T>(
   return recorded.value;
 }
 
+/** Whether an earlier run of the turn has come to an effect. */
+export async function isRecorded(turn: TurnRun, key: string): Promise<boolean> {
+  return (await turn.session.parts.effects.knows?.(nameOf(turn), key as EffectKey)) === true;
+}
+
+/** The effect that is an attempt of a call. */
+export function attemptKey(callId: string, round: number, number: number): string {
+  return `${round}.tool.${callId}.${number}`;
+}
+
 /** Tells the trace how an effect ended; nothing without a trace. */
 function openedEffect(
   { session: { trace }, span: parentId }: TurnRun,

@@ -149,6 +149,17 @@ export const memoryCases: readonly EffectCase[] = [
     assert.equal(await other.isReplaying(TOOL), false);
     assert.equal(await other.knows(TOOL, MODEL.key), false);
   }),
+  memoryCase("JE3", "what has begun can be asked, whether its outcome is known or not", async (given) => {
+    const { effects, reopen } = given;
+    const second = effect("0.tool.c2.1");
+    await performed(effects, TOOL, 1);
+    await fail(effects, second, { cut });
+    const other = await reopen();
+    if (other.hasBegun === undefined || other.knows === undefined) return;
+    const asked = [TOOL, second, MODEL].map(({ key }) => other.hasBegun?.(TOOL, key));
+    assert.deepEqual(await Promise.all(asked), [true, true, false]);
+    assert.equal(await other.knows(TOOL, second.key), false);
+  }),
 ];
 
 async function cut(): Promise<Json> {

@@ -1,4 +1,4 @@
-// A model that fails the first time it is asked something, and a tool that fails its first attempt.
+// A model that fails the first time it is asked something, a tool that fails its first attempt, and one that is not there.
 
 import { defineTool, toolFailure } from "marling";
 import { callTools, defineCrashScenario, failWith, say } from "marling/testing";
@@ -17,7 +17,12 @@ const flaky = defineTool({
 export const scenario = defineCrashScenario({
   answer: (request, { asked }) => {
     if (asked === 0) return failWith({ kind: "overloaded", retryAfterMs: 1, chunks: ["I"] });
-    return results(request) === 0 ? callTools([["flaky", {}]]) : say("done");
+    return results(request) === 0
+      ? callTools([
+          ["flaky", {}],
+          ["nobody", {}],
+        ])
+      : say("done");
   },
   options: () => ({ tools: [flaky] }),
   run: (runtime) => runInputs(runtime, ["go"]),
