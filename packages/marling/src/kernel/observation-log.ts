@@ -1,6 +1,6 @@
 // What happened lately in an open session, kept once for everybody who observes it. Live only: it is no history.
 //   OB1  at most so many entries are kept, and none that is too old; age is looked at when something is added, and when
-//        somebody begins to read or has waited.
+//        somebody begins to read.
 //   OB2  an entry is kept once: an observer is a place in the log, holds no entries, and slows nobody down. What observers
 //        are given is made when one comes by and not kept; those who come by together are given the same object.
 //   OB9  deltas that follow each other are one text as soon as their turn has committed; observers are told them as before.
@@ -173,7 +173,6 @@ export class ObservationLog {
   }
 
   #awaitGrowth(): Promise<void> {
-    this.#letGoOld(this.#now());
     this.#grown ??= deferred<void>();
     return this.#grown.promise;
   }

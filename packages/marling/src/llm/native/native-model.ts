@@ -10,6 +10,7 @@ import { unknownParameters } from "../call-parameters.ts";
 import type { ModelCallOptions, ModelPort, ModelRequest } from "../contract.ts";
 import { cancelled, failureOf } from "../failure.ts";
 import { membersOf } from "../members-of.ts";
+import { EventParser, eventOf } from "./event-parser.ts";
 import { type BodyReader, type PostEnd, type PostTarget, post } from "./http-post.ts";
 import { ResponseDraft } from "./response-draft.ts";
 import { SseParser } from "./sse-parser.ts";
@@ -96,11 +97,12 @@ class AnswerReader implements BodyReader {
 
   constructor(draft: ResponseDraft, read: EventReader) {
     this.#draft = draft;
+    const events = new EventParser();
     this.#parser = new SseParser({
       onData: (data) => {
         if (data === "[DONE]") this.#isDone = true;
         if (draft.hasFailed || this.#isDone || data === "") return;
-        const event = eventOf(data);
+        const event = events.parse(data);
         if (event !== undefined) read(event);
         else if (!draft.isOver) draft.fail(malformed());
       },
@@ -125,14 +127,6 @@ class AnswerReader implements BodyReader {
   abandon(): void {
     this.#isDone = true; // Nothing of the same read is shown behind an abort.
     if (!this.#draft.isOver) this.#draft.tellUsage();
-  }
-}
-
-function eventOf(data: string): { readonly [name: string]: unknown } | undefined {
-  try {
-    return membersOf(JSON.parse(data));
-  } catch {
-    return undefined;
   }
 }
 
