@@ -1,7 +1,7 @@
 // Deltas of a turn that were told one after the other, kept as one text. What has been streamed and is committed is rarely
 // asked for again, and each delta by itself costs several times its text.
 
-import type { TurnEvent } from "../model/turn.ts";
+import type { DeltaEvent } from "../model/turn.ts";
 
 /** One delta as the log keeps it. */
 export interface DeltaEntry {
@@ -9,7 +9,7 @@ export interface DeltaEntry {
   readonly at: number;
   readonly revision: number;
   readonly turnId: string;
-  readonly event: Extract<TurnEvent, { kind: "text_delta" | "reasoning_delta" }>;
+  readonly event: DeltaEvent;
 }
 
 export class DeltaRun {

@@ -17,7 +17,7 @@
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import { type Deferred, deferred } from "../base/deferred.ts";
-import type { TurnEvent } from "../model/turn.ts";
+import { isDelta, type TurnEvent } from "../model/turn.ts";
 import type { HistoryNode, SessionView } from "../session/view.ts";
 import { type DeltaEntry, DeltaRun } from "./delta-run.ts";
 import type { GapReason, ObserveOptions, SessionObservation } from "./observation.ts";
@@ -216,7 +216,7 @@ export class ObservationLog {
     const run: DeltaEntry[] = [];
     for (let number = first; number < this.#next; number += 1) {
       const entry = this.#entryAt(number);
-      if (!isDelta(entry) || (run[0] !== undefined && !DeltaRun.isOne(run[0], entry))) break;
+      if (!isDeltaEntry(entry) || (run[0] !== undefined && !DeltaRun.isOne(run[0], entry))) break;
       run.push(entry);
     }
     return run;
@@ -273,10 +273,8 @@ export class ObservationLog {
   }
 }
 
-function isDelta(entry: Entry): entry is DeltaEntry {
-  return (
-    entry.kind === "event" && (entry.event.kind === "text_delta" || entry.event.kind === "reasoning_delta")
-  );
+function isDeltaEntry(entry: Entry): entry is DeltaEntry {
+  return entry.kind === "event" && isDelta(entry.event);
 }
 
 function isLong(run: readonly DeltaEntry[]): run is readonly [DeltaEntry, ...(readonly DeltaEntry[])] {

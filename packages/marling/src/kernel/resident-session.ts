@@ -113,16 +113,6 @@ export class ResidentSession {
   #authority: SessionAuthority;
   /** Moves when the tools did without their generation. */
   #composition = 0;
-  /** The key of the catalog, and what it was made from. */
-  #catalogKey:
-    | {
-        readonly generation: number;
-        readonly fingerprint: bigint;
-        readonly overlay: number;
-        readonly composition: number;
-        readonly text: string;
-      }
-    | undefined;
   #messageSender: MessageSender | undefined;
   readonly #catalogs = new Map<string, CatalogEntry>();
   readonly #views = new Map<HostViewName, unknown>();
@@ -240,19 +230,8 @@ export class ResidentSession {
   /** Moves whenever the catalog may have: with base tools, overlay, registry and plugin revisions, in this order. */
   get catalogKey(): string {
     const { generation } = this.#registry;
-    const fingerprint = this.plugins.snapshotRevisionFingerprint();
-    const known = this.#catalogKey;
-    const isKnown =
-      known?.generation === generation &&
-      known.fingerprint === fingerprint &&
-      known.overlay === this.#overlayRevision &&
-      known.composition === this.#composition;
-    if (isKnown) return known.text;
     const { includeBaseTools } = this.#overlay;
-    const [overlay, composition] = [this.#overlayRevision, this.#composition];
-    const text = `${includeBaseTools}:${overlay}:${generation}.${composition}:${fingerprint}`;
-    this.#catalogKey = { generation, fingerprint, overlay, composition, text };
-    return text;
+    return `${includeBaseTools}:${this.#overlayRevision}:${generation}.${this.#composition}:${this.plugins.snapshotRevisionFingerprint()}`;
   }
 
   /** Puts an overlay in place. The same one again only reads the sources again; providers are the same by identity. */

@@ -1,7 +1,7 @@
 // What the watchers of a turn have seen already. A turn that slept runs again from its journal; in the process that it
 // slept in, nobody is told the same thing twice.
 
-import type { TurnEvent } from "../model/turn.ts";
+import { isDelta, type TurnEvent } from "../model/turn.ts";
 
 export class ShownEvents {
   /** By name, how often it was shown in runs before this one, and in this one. */
@@ -18,15 +18,11 @@ export class ShownEvents {
   isNew(event: TurnEvent): boolean {
     const name = nameOf(event);
     if (name === undefined)
-      return this.#before.size === 0 || !(isText(event) && this.#before.has(`finished ${event.round}`));
+      return this.#before.size === 0 || !(isDelta(event) && this.#before.has(`finished ${event.round}`));
     const count = (this.#now.get(name) ?? 0) + 1;
     this.#now.set(name, count);
     return count > (this.#before.get(name) ?? 0);
   }
-}
-
-function isText(event: TurnEvent): event is Extract<TurnEvent, { kind: "text_delta" | "reasoning_delta" }> {
-  return event.kind === "text_delta" || event.kind === "reasoning_delta";
 }
 
 /** What makes an event the same in every run; text has no name, it goes with its round. */

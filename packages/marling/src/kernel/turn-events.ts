@@ -4,7 +4,7 @@
 //   EV3  a slow watcher costs at most the text it has not read: adjacent deltas are joined while it lags.
 //   EV4  those who observe the session are told every run of the turn from its beginning, watchers only what is new.
 
-import type { TurnEvent } from "../model/turn.ts";
+import { isDelta, type TurnEvent } from "../model/turn.ts";
 import type { ObservationLog } from "./observation-log.ts";
 
 const KEPT = 2_048;
@@ -77,8 +77,12 @@ export class TurnEvents {
 
 function enqueue(queue: TurnEvent[], event: TurnEvent): void {
   const last = queue.at(-1);
-  const isText = event.kind === "text_delta" || event.kind === "reasoning_delta";
-  if (queue.length > JOIN_BEYOND && isText && last?.kind === event.kind && last.round === event.round) {
+  if (
+    queue.length > JOIN_BEYOND &&
+    isDelta(event) &&
+    last?.kind === event.kind &&
+    last.round === event.round
+  ) {
     queue[queue.length - 1] = { ...last, text: last.text + event.text };
     return;
   }

@@ -55,27 +55,11 @@ const noneKnown = (): undefined => undefined;
 /** As `canonicalJson`, of an object of which the texts of some members are known. */
 export function canonicalMembers(value: object, known: (name: string) => string | undefined): string {
   let text = "";
-  for (const key of sortedKeys(value)) {
+  for (const key of Object.keys(value).sort()) {
     const member = known(key) ?? canonicalJson((value as JsonObject)[key] as Json);
     text += text === "" ? `${JSON.stringify(key)}:${member}` : `,${JSON.stringify(key)}:${member}`;
   }
   return `{${text}}`;
-}
-
-/** Objects with more members have them sorted by the engine, which makes copies to do so. */
-const FEW_MEMBERS = 16;
-
-function sortedKeys(value: object): readonly string[] {
-  const keys = Object.keys(value);
-  if (keys.length > FEW_MEMBERS) return keys.sort();
-  for (let next = 1; next < keys.length; next += 1) {
-    const key = keys[next] as string;
-    let place = next;
-    for (; place > 0 && (keys[place - 1] as string) > key; place -= 1)
-      keys[place] = keys[place - 1] as string;
-    keys[place] = key;
-  }
-  return keys;
 }
 
 export function jsonEqual(a: Json | undefined, b: Json | undefined): boolean {

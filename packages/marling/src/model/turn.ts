@@ -144,3 +144,10 @@ export type TurnEvent =
     }
   | { readonly kind: "committed"; readonly turnId: string; readonly revision: number }
   | { readonly kind: "error"; readonly issue: TurnIssue };
+
+/** A piece of what the model says or thinks. */
+export type DeltaEvent = Extract<TurnEvent, { kind: "text_delta" | "reasoning_delta" }>;
+
+export function isDelta(event: TurnEvent): event is DeltaEvent {
+  return event.kind === "text_delta" || event.kind === "reasoning_delta";
+}

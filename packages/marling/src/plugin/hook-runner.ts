@@ -102,16 +102,18 @@ export class HookRunner {
     if (entries.length === 0) return flow.start;
     const phase = this.#phase(hook, options);
     let current = flow.start;
-    let ctx = Object.freeze(flow.context(current));
+    let ctx: object | undefined; // of `current`
     const read = (raw: unknown, site: HookSite): HookItem<K> | undefined => readItem(hook, raw, site);
     const take = (answer: HookItem<K> | undefined, { pluginId }: RegisteredHook): boolean => {
       const next = flow.next(current, answer, pluginId);
-      if (next !== current) ctx = Object.freeze(flow.context(next));
+      if (next !== current) ctx = undefined;
       current = next;
       return flow.isDone?.(current) === true;
     };
     const step = (entry: RegisteredHook): Awaitable<boolean> => {
-      const item = phase.ask(entry, () => entry.call(ctx, flow.argument?.(current)), read);
+      const asked = ctx ?? Object.freeze(flow.context(current));
+      ctx = asked;
+      const item = phase.ask(entry, () => entry.call(asked, flow.argument?.(current)), read);
       return isPromise(item) ? item.then((answer) => take(answer, entry)) : take(item, entry);
     };
     return concluded(phase, inOrder(entries, step, phase), () => current);

@@ -49,9 +49,10 @@ export class PluginInstance {
 
   ready(sessionId: string, binding: { readonly host: RuntimeSessionHost }): void {
     const { ready } = this.parts;
-    if (ready === undefined) return;
-    const ctx = Object.freeze({ sessionId, host: binding.host });
-    this.#write("ready", "plugin_failed", () => ready(ctx));
+    if (ready !== undefined) {
+      const ctx = Object.freeze({ sessionId, host: binding.host });
+      this.#write("ready", "plugin_failed", () => ready(ctx));
+    }
     this.state?.commit();
   }
 

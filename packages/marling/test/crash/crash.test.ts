@@ -34,6 +34,7 @@ test.each([
   ["child", 40],
   ["task", 14],
   ["approval", 14],
+  ["authorize", 8],
   ["monitor", 14],
   ["trigger", 20],
 ])(

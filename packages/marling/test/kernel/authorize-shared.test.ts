@@ -111,12 +111,16 @@ test("[AZ1] it waits for the turn that another runtime runs", async () => {
   expect(there.session.authority).toEqual({ hiddenTools: ["secret"] });
 });
 
-test("[AZ1] what a turn was refused before it slept is not done when it goes on, whoever widened it meanwhile", async () => {
-  const path = database();
+/** A tool that is secret beside one that waits for an answer, and a model that calls it, asks, and calls it again. */
+function secretBesideAsking() {
   const { tool, keys } = asking();
   const ran: string[] = [];
   const tools = [tool, quickTool("secret", { ran, replay: "unsafe" }) as never];
-  const options = { tools, answers: SECRET_ASK_SECRET };
+  return { path: database(), keys, ran, options: { tools, answers: SECRET_ASK_SECRET } };
+}
+
+test("[AZ1] what a turn was refused before it slept is not done when it goes on, whoever widened it meanwhile", async () => {
+  const { path, keys, ran, options } = secretBesideAsking();
   const there = await desk(path, options);
   await there.session.authorize({ hiddenTools: ["secret"] }, { reason: "not yet" });
   const here = await desk(path, options);
@@ -133,11 +137,7 @@ test("[AZ1] what a turn was refused before it slept is not done when it goes on,
 });
 
 test("[AZ1] what a turn did before it slept stays done when it goes on, in the runtime that narrowed it", async () => {
-  const path = database();
-  const { tool, keys } = asking();
-  const ran: string[] = [];
-  const tools = [tool, quickTool("secret", { ran, replay: "unsafe" }) as never];
-  const options = { tools, answers: SECRET_ASK_SECRET };
+  const { path, keys, ran, options } = secretBesideAsking();
   const there = await desk(path, options);
   const here = await desk(path, options);
   const turn = here.session.turn("go");

@@ -105,6 +105,11 @@ test("[LN14] a text is parsed with what is around it once", () => {
   expect(parsedOf(events)).toBeLessThan(10);
 });
 
+test("[LN14] however many signs of a text are alike, and however long an event is, comparing is cheap", () => {
+  const events = ["?".repeat(100), "?!?!?".repeat(20), "a".repeat(3_000_000), "b".repeat(3_000_000)];
+  expectSame([...events, ...events].map((text) => chat(text)));
+});
+
 test("[LN14] events that have nothing in common are compared a few times only", () => {
   const events = Array.from({ length: 1_000 }, (_, index) => chat(`word ${index}`, { salt: `s${index}` }));
   expect(parsedOf(events) - events.length).toBeLessThan(10);

@@ -19,6 +19,10 @@ interface KnownEvent {
 
 /** How many events in a row are compared with the one before; streams whose events are all different stop paying for it. */
 const MOST_TRIES = 8;
+/** Longer events are not compared: of those few come, and what they cost is their text. */
+const LONGEST_COMPARED = 4_096;
+/** Texts to find a place with; one that an event does not have is taken. */
+const PROBES: readonly string[] = ["?", "?!", "?!?", "!?!"];
 /** How many levels of an event are looked through for its text. */
 const DEEPEST = 8;
 
@@ -67,6 +71,7 @@ function fits({ start, end }: KnownEvent, data: string): boolean {
 
 /** What two events have in common, when they differ inside one text. */
 function learn(before: string, data: string): KnownEvent | undefined {
+  if (data.length > LONGEST_COMPARED) return undefined;
   const most = Math.min(before.length, data.length);
   let same = 0;
   while (same < most && before[same] === data[same]) same += 1;
@@ -76,8 +81,8 @@ function learn(before: string, data: string): KnownEvent | undefined {
   const close = data.indexOf('"', Math.max(open + 1, data.length - sameEnd));
   if (same === 0 || open < 0 || close < 0) return undefined;
   const [start, end] = [data.slice(0, open + 1), data.slice(close)];
-  let probe = "?";
-  while (data.includes(probe)) probe += "?"; // No other text of the event is this one.
+  const probe = PROBES.find((text) => !data.includes(text));
+  if (probe === undefined) return undefined;
   const event = eventOf(start + probe + end);
   const place = placeOf(event, probe);
   return event === undefined || place === undefined ? undefined : { start, end, event, ...place };
