@@ -24,21 +24,33 @@ const CHEAP: ReadonlySet<EffectKind> = new Set(["environment", "hook_phase", "ch
 type Perform<T> = (plan: Json | undefined) => Promise<T>;
 
 export function journalEffects(rows: JournalStore): EffectHost {
-  const turns = new Map<string, Promise<TurnJournal>>();
-  const open = (turn: TurnName): Promise<TurnJournal> => {
+  const turns = new Map<string, TurnJournal | Promise<TurnJournal>>();
+  const open = (turn: TurnName): TurnJournal | Promise<TurnJournal> => {
     const name = nameOf(turn);
     const known = turns.get(name);
     if (known !== undefined) return known;
-    const opened = TurnJournal.open(rows, turn);
-    turns.set(name, opened);
-    opened.catch(() => turns.delete(name)); // Whoever asked is told; the next one tries again.
-    return opened;
+    const opening = TurnJournal.open(rows, turn).then(
+      (opened) => {
+        if (turns.get(name) === opening) turns.set(name, opened);
+        return opened;
+      },
+      (thrown: unknown) => {
+        turns.delete(name); // Whoever asked is told; the next one tries again.
+        throw thrown;
+      },
+    );
+    turns.set(name, opening);
+    return opening;
   };
   return {
     remembers: true,
-    begin: (turn) => void turns.set(nameOf(turn), Promise.resolve(new TurnJournal(rows, []))),
-    run: async <T>(request: EffectRequest, perform: Perform<T>, options: EffectOptions<T> = {}): Promise<T> =>
-      (await open(request)).run(request, perform, options),
+    begin: (turn) => void turns.set(nameOf(turn), new TurnJournal(rows, [])),
+    run: <T>(request: EffectRequest, perform: Perform<T>, options: EffectOptions<T> = {}): Promise<T> => {
+      const journal = open(request);
+      return journal instanceof TurnJournal
+        ? journal.run(request, perform, options)
+        : journal.then((opened) => opened.run(request, perform, options));
+    },
     knows: async (turn, key) => (await open(turn)).knows(key),
     hasBegun: async (turn, key) => (await open(turn)).hasBegun(key),
     isReplaying: async (turn) => (await open(turn)).isReplaying,
@@ -102,7 +114,8 @@ class TurnJournal {
     if (this.#outcomes.has(key)) return this.#known(key) as T;
     const isStarted = this.#started.has(key);
     const planned = isStarted ? this.#started.get(key) : plan;
-    await this.#begin(request, { isMarked: !isStarted && (cut ?? plan) !== undefined, plan });
+    const begun = this.#begin(request, { isMarked: !isStarted && (cut ?? plan) !== undefined, plan });
+    if (begun !== undefined) await begun;
     const outcome = await (isStarted && cut !== undefined ? cut() : perform(planned));
     this.#remember(request, outcome as Json);
     if (AT_ONCE.has(kind)) await this.flush(lease);

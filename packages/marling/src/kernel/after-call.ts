@@ -1,5 +1,6 @@
 import type { ToolOutput } from "../model/tool-output.ts";
 import type { ToolManifest } from "../tool/contract.ts";
+import { hasAttachments } from "../tool/output.ts";
 import { keepAttachments } from "./attachments.ts";
 import type { DispatchCall } from "./dispatch.ts";
 import { failedHookOutput } from "./failed-hook-output.ts";
@@ -12,6 +13,11 @@ export interface ToolResult {
   readonly manifest: ToolManifest;
   readonly output: ToolOutput;
   readonly durationMs: number;
+}
+
+/** Whether there is anything to do with a result before it counts. */
+export function hasAfterCall({ session }: TurnRun, output: ToolOutput): boolean {
+  return session.plugins.runner.has("tool_calls.after") || hasAttachments(output);
 }
 
 /** Stores what a tool's result carries and runs the hooks after the call on it. Never rejects. */

@@ -47,8 +47,7 @@ export async function askPolicies(
   call: DispatchCall,
   contract: ToolContract,
 ): Promise<Verdict> {
-  const { plugins, id } = turn.session;
-  if (!plugins.hasApprovalHooks) return { kind: "allowed" };
+  const { id } = turn.session;
   const { name, callId, args } = call;
   const decisions = await decisionsOf(turn, { sessionId: id, toolName: name, callId, args });
   const denial = decisions.find(({ value }) => value.decision === "deny");

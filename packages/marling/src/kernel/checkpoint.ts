@@ -43,8 +43,8 @@ export async function performCheckpoint(
 /** Takes the inputs that wait to join the turn. Without any, nothing is written. */
 async function joiningInputs(turn: TurnRun, effect: CheckpointEffect): Promise<readonly Message[]> {
   const { id, lease, parts } = turn.session;
-  const waiting = await parts.store.pending(id);
-  if (!waiting.some((row) => row.deliver === "active_turn" && row.turnId !== turn.acceptedId)) return [];
+  const waiting = await parts.store.pending(id, "active_turn");
+  if (waiting.every(({ turnId }) => turnId === turn.acceptedId)) return [];
   const rows = await parts.store.deliver({
     sessionId: id,
     generation: lease.generation,

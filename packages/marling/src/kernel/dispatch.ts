@@ -12,6 +12,7 @@ import { type ToolCallRecord, type ToolOutput, toolCancelled, toolFailure } from
 import { decodeAppendNodes } from "../session/append-node.ts";
 import type { ExecutionGrant } from "../tool/contract.ts";
 import { runConcurrently } from "../tool/dispatch.ts";
+import { projectToolOutput } from "../tool/output.ts";
 import { awaitApproval } from "./approval.ts";
 import {
   type PreparedDispatch,
@@ -35,6 +36,8 @@ export const DISPATCH_PATHS = {
   code: "code that runs in the session's executor",
 } as const;
 export type DispatchPath = keyof typeof DISPATCH_PATHS;
+
+const PROJECTOR = "tool_results.projector";
 
 export interface DispatchOptions {
   readonly path: DispatchPath;
@@ -70,7 +73,7 @@ export async function dispatchCalls(
   for (const call of calls) runs.push(await begin(turn, call, { ...options, isReplaying }));
   await Promise.all([
     runReady(turn, runs.filter(isReady), options),
-    ...runs.map((run) => finishSettled(run, options)),
+    ...runs.filter((run) => !isReady(run)).map((run) => finishSettled(run, options)),
   ]);
   const parked = runs.flatMap((run) => run.parked ?? []);
   if (parked.length > 0) throw TurnParked.join(parked);
@@ -126,7 +129,7 @@ async function runToEnd(run: DispatchRun<ReadyCall>, options: DispatchOptions): 
   const { callId } = run.prepared.call;
   const { round, canPark } = options;
   try {
-    const prepared = await allowed(run, options);
+    const prepared = run.prepared.approval === undefined ? run.prepared : await allowed(run, options);
     if (prepared.kind === "settled") {
       const result = { output: prepared.output, durationMs: 0, round };
       return finish(run, await conclude(run.scope, prepared, result), options);
@@ -163,11 +166,8 @@ async function allowed(
 async function finishSettled(run: DispatchRun, options: DispatchOptions): Promise<void> {
   const { prepared, scope } = run;
   if (prepared.kind !== "settled") return;
-  finish(
-    run,
-    await conclude(scope, prepared, { output: prepared.output, durationMs: 0, round: options.round }),
-    options,
-  );
+  const result = { output: prepared.output, durationMs: 0, round: options.round };
+  finish(run, await conclude(scope, prepared, result), options);
 }
 
 /** Answers for a call that was told to stop and gave no answer in time. What it left behind so far is dropped. */
@@ -192,16 +192,17 @@ function finish(run: DispatchRun, completed: CompletedCall, options: DispatchOpt
 }
 
 /** A result as the turn takes it, with what the model is shown of it. */
-async function conclude(
+function conclude(
   turn: TurnRun,
   { call }: PreparedDispatch,
   result: CallResult & { readonly round: number },
-): Promise<CompletedCall> {
+): CompletedCall | Promise<CompletedCall> {
   const { callId, name, args } = call;
   const { durationMs, round } = result;
   const output = checkControl(result.output);
-  const modelReturn = await project(turn, { callId, name, args, output, durationMs }, round);
-  return { callId, name, args, output, modelReturn, durationMs };
+  const record = { callId, name, args, output, durationMs };
+  if (turn.session.plugins.slotOwner(PROJECTOR) !== undefined) return project(turn, record, round);
+  return { ...record, modelReturn: projectToolOutput({ callId, toolName: name, output }) };
 }
 
 /** A switch to a frame that could not be opened is a failed call, so that it does not fail the commit of the turn. */
@@ -215,8 +216,12 @@ function checkControl(output: ToolOutput): ToolOutput {
   }
 }
 
-/** What the model is shown; a projector that fails is shown as its error, and the call stands. */
-async function project(turn: TurnRun, record: ToolCallRecord, round: number): Promise<ModelToolReturn> {
+/** What a projector shows the model; one that fails is shown as its error, and the call stands. */
+async function project(
+  turn: TurnRun,
+  record: Omit<CompletedCall, "modelReturn">,
+  round: number,
+): Promise<CompletedCall> {
   const { plugins, id } = turn.session;
   const { name: toolName, ...shown } = record;
   const ask = async (): Promise<ModelToolReturn> => {
@@ -226,8 +231,8 @@ async function project(turn: TurnRun, record: ToolCallRecord, round: number): Pr
       return { callId: record.callId, toolName, parts: [{ kind: "text", text: messageOf(thrown) }] };
     }
   };
-  if (plugins.slotOwner("tool_results.projector") === undefined) return ask();
-  return performEffect(turn, { key: `${round}.project.${record.callId}`, kind: "hook_phase" }, ask);
+  const effect = { key: `${round}.project.${record.callId}`, kind: "hook_phase" } as const;
+  return { ...record, modelReturn: await performEffect(turn, effect, ask) };
 }
 
 function recordOf({ callId, name, args, output, durationMs }: CompletedCall): ToolCallRecord {

@@ -1,5 +1,6 @@
 // Drive: the loop between the machine, which decides, and the effects, which are performed.
 
+import type { TurnOutcome } from "../model/turn.ts";
 import type { MachineOutcome, TurnEffect, TurnRecord } from "../turn/effect.ts";
 import type { ProtocolDriver } from "../turn/protocol.ts";
 import { begin, resume, type Step, stop } from "../turn/step.ts";
@@ -28,11 +29,8 @@ export async function drive(turn: TurnRun, prepared: PreparedTurn): Promise<Driv
   while (step.kind === "effect") {
     const { state, effect } = step;
     trace?.enterRound(effect.round);
-    step = tell(
-      turn,
-      (await endedFromOutside(turn, step)) ??
-        resume(state, await perform(turn, effect, state.records), driver),
-    );
+    const ended = isAsked(turn, step) ? await endedFromOutside(turn, step) : undefined;
+    step = tell(turn, ended ?? resume(state, await perform(turn, effect, state.records), driver));
   }
   trace?.leaveRound();
   if (!turn.control.isCancelled) return { records: step.state.records, outcome: step.outcome };
@@ -55,16 +53,25 @@ function first(turn: TurnRun, prepared: PreparedTurn, driver: ProtocolDriver): S
   return begin(plan, driver);
 }
 
-async function endedFromOutside(turn: TurnRun, step: Step): Promise<Step | undefined> {
-  const { control } = turn;
+/** Whether somebody has asked the turn to end, or the budget does. */
+function isAsked(turn: TurnRun, step: Step): boolean {
+  const { control, forced } = turn;
   control.refuseLost();
+  return control.isRequested || control.isCancelled || (forced ?? exhaustedBy(turn, step)) !== undefined;
+}
+
+async function endedFromOutside(turn: TurnRun, step: Step): Promise<Step | undefined> {
+  const { control, forced } = turn;
   if (control.isRequested && !(await isKnown(turn, step))) control.apply();
   if (control.isCancelled) return stop(step.state, control.outcome());
-  if (step.kind === "effect" && step.effect.kind === "model_call" && !(await isKnown(turn, step))) {
-    const exhausted = budgetOutcome(turn.session);
-    if (exhausted !== undefined) return stop(step.state, exhausted);
-  }
-  return turn.forced === undefined ? undefined : stop(step.state, turn.forced);
+  const exhausted = exhaustedBy(turn, step);
+  if (exhausted !== undefined && !(await isKnown(turn, step))) return stop(step.state, exhausted);
+  return forced === undefined ? undefined : stop(step.state, forced);
+}
+
+/** The end of a turn that would call a model with no budget left. */
+function exhaustedBy({ session }: TurnRun, step: Step): TurnOutcome | undefined {
+  return step.kind === "effect" && step.effect.kind === "model_call" ? budgetOutcome(session) : undefined;
 }
 
 /** Whether an earlier run has come to the effect of a step, or to a part of it. */

@@ -48,8 +48,10 @@ export interface ReadyCall {
   readonly manifest: ToolManifest;
   /** What the provider wants `execute` to have. */
   readonly payload?: Json;
-  /** The arguments as the tool takes them. */
-  input(): Promise<CallCheck>;
+  /** The arguments as the tool takes them, where they were checked in this run. */
+  readonly checked?: CallCheck;
+  /** Checks them again, where they were not. */
+  check(): Promise<CallCheck>;
   /** Set when somebody has to allow the call before it goes on. */
   readonly approval?: PendingApproval;
 }
@@ -117,8 +119,14 @@ export async function prepareCall(
     return isAsked ? settled(now, reviveToolOutput(output)) : refused(turn, now, { round, output });
   }
   const payload = decision.payload === undefined ? {} : { payload: decision.payload };
-  const input = async (): Promise<CallCheck> => checked ?? check(turn, now, resolved);
-  const ready: ReadyCall = { kind: "ready", call: now, manifest: resolved.manifest, ...payload, input };
+  const ready: ReadyCall = {
+    kind: "ready",
+    call: now,
+    manifest: resolved.manifest,
+    ...payload,
+    ...(checked === undefined ? {} : { checked }),
+    check: () => check(turn, now, resolved),
+  };
   const { question } = decision;
   if (question === undefined) return ready;
   const goOn = (scope: TurnRun): Promise<PreparedDispatch> => prepareAllowed(scope, ready, round);
@@ -158,14 +166,14 @@ function ranBefore(call: DispatchCall, attempts: number): ReadyCall {
   const { name } = call;
   const retry = attempts === 1 ? {} : { retry: { attempts } };
   const manifest: ToolManifest = { id: name, name, description: "", ...retry };
-  const input = async (): Promise<CallCheck> => ({ kind: "refused", output: unavailableTool(name) });
-  return { kind: "ready", call, manifest, input };
+  const checked: CallCheck = { kind: "refused", output: unavailableTool(name) };
+  return { kind: "ready", call, manifest, checked, check: async () => checked };
 }
 
 /** A call that was allowed: its provider has not been asked yet. */
 async function prepareAllowed(turn: TurnRun, ready: ReadyCall, round: number): Promise<PreparedDispatch> {
   const { call, manifest } = ready;
-  const checked = await ready.input();
+  const checked = ready.checked ?? (await ready.check());
   if (checked.kind === "refused") return settled(call, checked.output);
   if (!hasPrepare(turn.session.tools(), manifest)) return ready;
   const effect = { key: `${round}.provider.${call.callId}`, kind: "hook_phase" } as const;
@@ -226,23 +234,24 @@ async function decide(
   { call, resolved }: { readonly call: DispatchCall; readonly resolved: Resolved },
   onChecked: (checked: CallCheck) => void,
 ): Promise<Decision> {
-  const before = await askHooks(turn, call, resolved);
+  const { plugins, parts } = turn.session;
+  const { manifest, contract } = resolved;
+  const hasHooks = plugins.runner.has("tool_calls.before");
+  const before = hasHooks ? await askHooks(turn, call, resolved) : { args: call.args, output: undefined };
   const isReplaced = before.args !== call.args;
   const now: DispatchCall = isReplaced ? { ...call, args: before.args } : call;
   const args = isReplaced ? { args: before.args } : {};
   if (before.output !== undefined) {
-    return { ...args, output: await keepAttachments(turn.session.parts, before.output, call.name) };
+    return { ...args, output: await keepAttachments(parts, before.output, call.name) };
   }
   const checked = await check(turn, now, resolved);
   if (checked.kind === "refused") return { ...args, output: checked.output };
   onChecked(checked);
-  const verdict = await askPolicies(turn, now, resolved.contract);
-  if (verdict.kind === "denied") return { ...args, output: verdict.output };
-  if (verdict.kind === "asked") return { ...args, question: verdict.question };
-  return {
-    ...args,
-    ...(await askProvider(turn, now, { manifest: resolved.manifest, input: checked.input })),
-  };
+  const verdict = plugins.hasApprovalHooks ? await askPolicies(turn, now, contract) : undefined;
+  if (verdict?.kind === "denied") return { ...args, output: verdict.output };
+  if (verdict?.kind === "asked") return { ...args, question: verdict.question };
+  if (now.grant === undefined && !hasPrepare(turn.session.tools(), manifest)) return args;
+  return { ...args, ...(await askProvider(turn, now, { manifest, input: checked.input })) };
 }
 
 async function askHooks(
@@ -251,7 +260,6 @@ async function askHooks(
   resolved: Resolved,
 ): Promise<{ readonly args: Json; readonly output: ToolOutput | undefined }> {
   const { session } = turn;
-  if (!session.plugins.runner.has("tool_calls.before")) return { args: call.args, output: undefined };
   const context = {
     sessionId: session.id,
     toolName: resolved.manifest.name,
@@ -271,15 +279,19 @@ async function askHooks(
   }
 }
 
-async function check(
-  turn: TurnRun,
-  call: DispatchCall,
-  { contract, pathArgs }: Resolved,
-): Promise<CallCheck> {
+function check(turn: TurnRun, call: DispatchCall, { contract, pathArgs }: Resolved): Promise<CallCheck> {
   const lookup = call.grant === undefined ? turn.session.tools() : grantLookup(call.grant);
-  const checked = await validateCall(lookup, call, { contract });
   const { paths } = turn.session.frame.assignment.authority;
-  if (paths === undefined || checked.kind === "refused") return checked;
+  const checking = validateCall(lookup, call, { contract });
+  return paths === undefined ? checking : inReach(checking, { call, pathArgs, paths });
+}
+
+async function inReach(
+  checking: Promise<CallCheck>,
+  { call, pathArgs, paths }: Pick<Resolved, "pathArgs"> & { call: DispatchCall; paths: readonly string[] },
+): Promise<CallCheck> {
+  const checked = await checking;
+  if (checked.kind === "refused") return checked;
   const denied = pathsOf(call.args, pathArgs).find((path) => !isReachable(path, paths));
   return denied === undefined ? checked : { kind: "refused", output: deniedPath(denied, paths) };
 }
@@ -308,8 +320,6 @@ async function askProvider(
   const { session } = turn;
   const { grant, callId, args } = call;
   const registry = session.tools();
-  const isAsked = hasPrepare(registry, manifest);
-  if (!isAsked && grant === undefined) return {};
   const contextOf = (signal: AbortSignal): PrepareContext => ({
     sessionId: session.id,
     turnId: turn.turnId,
@@ -323,7 +333,7 @@ async function askProvider(
     grant === undefined
       ? registry.prepare(valid, contextOf(limited))
       : registry.prepareGranted(grant, valid, contextOf(limited));
-  const result = isAsked
+  const result = hasPrepare(registry, manifest)
     ? await preparedInTime(manifest, { call: turn.control, parts: session.parts }, ask)
     : await ask(turn.control.signal);
   if (isToolOutput(result) || result.kind === "completed") {

@@ -75,12 +75,16 @@ export class SessionLease {
     return claim;
   }
 
-  /** Before an effect: a lease that may have run out is renewed first. */
-  async ensure(): Promise<void> {
-    const { clock, store } = this.#terms;
+  /** Before an effect: a lease that may have run out is renewed first. Nothing to wait for when it holds. */
+  ensure(): Promise<void> | undefined {
+    const { clock } = this.#terms;
     if (this.#generation === undefined) throw this.#lostError();
-    if (clock.now() < this.#wallEnd && clock.monotonic() < this.#monotonicEnd) return;
-    const lost = await store.renew([this.held], this.request());
+    const isHeld = clock.now() < this.#wallEnd && clock.monotonic() < this.#monotonicEnd;
+    return isHeld ? undefined : this.#renew();
+  }
+
+  async #renew(): Promise<void> {
+    const lost = await this.#terms.store.renew([this.held], this.request());
     if (lost.length > 0) throw this.lose();
     this.renewed();
   }

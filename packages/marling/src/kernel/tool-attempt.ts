@@ -25,7 +25,7 @@ import type { RecoveryDecision } from "../plugin/hook-context.ts";
 import type { ExecutableCall, NestedCall, NestedReply, ToolContext, ToolManifest } from "../tool/contract.ts";
 import { runAttempts } from "../tool/dispatch.ts";
 import { failureFromThrown } from "../tool/output.ts";
-import { afterCall } from "./after-call.ts";
+import { afterCall, hasAfterCall } from "./after-call.ts";
 import { awaitCompletion, completionName } from "./completion.ts";
 import type { DispatchCall } from "./dispatch.ts";
 import { nestedCalls } from "./nested-calls.ts";
@@ -109,7 +109,10 @@ export async function runCall(turn: TurnRun, ready: ReadyCall, options: CallOpti
       sleep: (ms, next) => pause(run, ms, next),
       signal: turn.control.signal,
     });
-    if (!isPendingResult(result)) return await answered(run, result);
+    if (!isPendingResult(result)) {
+      if (run.completionKey !== undefined) await endCompletion(run);
+      return { output: result, durationMs: run.durationMs };
+    }
     const { round, canPark } = options;
     const wait = { pending: result, since: run.pendingSince, round, signal, canPark };
     const { output, durationMs } = await awaitCompletion(turn, ready, wait);
@@ -119,14 +122,10 @@ export async function runCall(turn: TurnRun, ready: ReadyCall, options: CallOpti
   }
 }
 
-/** A call that was answered at once. Whoever has its key, if it took one, is told that it is over. */
-async function answered(run: CallRun, output: ToolOutput): Promise<CallResult> {
-  const { turn, ready, completionKey, durationMs } = run;
-  if (completionKey !== undefined) {
-    const { lease, parts } = turn.session;
-    await parts.waits.end({ ...completionName(turn, ready.call.callId), lease: lease.generation });
-  }
-  return { output, durationMs };
+/** A call that took a key was answered at once: whoever has the key is told that it is over. */
+async function endCompletion({ turn, ready }: CallRun): Promise<void> {
+  const { lease, parts } = turn.session;
+  await parts.waits.end({ ...completionName(turn, ready.call.callId), lease: lease.generation });
 }
 
 async function attempt(run: CallRun, number: number): Promise<ToolOutput | PendingResult> {
@@ -251,7 +250,7 @@ async function execute(one: Attempt): Promise<ToolOutput | PendingResult> {
   const { run, scope } = one;
   const { call, manifest, payload } = run.ready;
   const { callId, name, args, grant } = call;
-  const checked = await run.ready.input();
+  const checked = run.ready.checked ?? (await run.ready.check());
   if (checked.kind === "refused") return checked.output;
   const carried = payload === undefined ? {} : { payload };
   const prepared: ExecutableCall = {
@@ -262,7 +261,9 @@ async function execute(one: Attempt): Promise<ToolOutput | PendingResult> {
     input: checked.input,
     ...carried,
   };
+  const { plugins } = scope.session;
   const registry = scope.session.tools();
+  const hasState = plugins.scopes.pluginIds.length > 0;
   const context = contextOf(one);
   const ask = async (): Promise<ToolOutput | PendingResult> => {
     const result = await one.limit.answer(() =>
@@ -271,12 +272,11 @@ async function execute(one: Attempt): Promise<ToolOutput | PendingResult> {
         : registry.executeGranted(grant, prepared, context),
     );
     if (one.parked !== undefined) throw one.parked;
-    const { session } = scope;
-    if (session.plugins.scopes.pluginIds.length > 0) one.release = await session.conclusions.acquire();
+    if (hasState) one.release = await scope.session.conclusions.acquire();
     return run.options.isAbandoned() ? toolCancelled("The call was given up.") : result;
   };
   try {
-    return await scope.session.plugins.runTool(name, ask, { deltas: scope.deltas });
+    return await (hasState ? plugins.runTool(name, ask, { deltas: scope.deltas }) : ask());
   } catch (thrown) {
     if (thrown instanceof TurnParked) throw thrown;
     return failureFromThrown(thrown, name);
@@ -297,6 +297,7 @@ async function conclude(
   }
   const output = isPendingResult(result) ? withoutKey(call.name) : result;
   if (run.options.isAbandoned()) return { output, durationMs };
+  if (!hasAfterCall(scope, output)) return { output, durationMs };
   return { output: await afterCall(scope, { call, manifest, output, durationMs }), durationMs };
 }
 

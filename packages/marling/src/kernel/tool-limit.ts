@@ -39,9 +39,11 @@ export class ToolLimit {
   }
 
   /** What the tool answers, or that it did not. */
-  async answer<T>(work: () => Promise<T>): Promise<T | ToolOutput> {
-    const time = this.#time;
-    if (time === undefined) return work();
+  answer<T>(work: () => Promise<T>): Promise<T | ToolOutput> {
+    return this.#time === undefined ? work() : this.#answerIn(this.#time, work);
+  }
+
+  async #answerIn<T>(time: HookLimit, work: () => Promise<T>): Promise<T | ToolOutput> {
     const late = new DOMException(`The tool had ${time.limitMs} ms.`, "TimeoutError");
     try {
       return await time.race(work(), () => late);

@@ -135,7 +135,8 @@ export async function performEffect<T>(
   perform: (scope: TurnRun, plan: Json | undefined) => Promise<T>,
 ): Promise<T> {
   const { session } = turn;
-  await ownTurn(turn);
+  const owning = ownTurn(turn);
+  if (owning !== undefined) await owning;
   const told = openedEffect(turn, effect);
   const scope: TurnRun = { ...scopeOf(turn), scope: `${turn.scope}.${effect.key}` };
   const asked = effect.asks === undefined ? {} : { asked: effect.asks };
@@ -155,11 +156,14 @@ export async function performEffect<T>(
     ...(plan === undefined ? {} : { plan }),
   };
   const performed = (planned: Json | undefined): Promise<Recorded<T>> => run(() => perform(scope, planned));
-  const recorded = await session.parts.effects.run(request, performed, options).catch((thrown: unknown) => {
+  let recorded: Recorded<T>;
+  try {
+    recorded = await session.parts.effects.run(request, performed, options);
+  } catch (thrown) {
     turn.log.issues.push(...scope.log.issues);
     told?.({ replayed: false, failed: { thrown } });
     throw thrown;
-  });
+  }
   told?.({ replayed: !hasRun });
   if (!hasRun) {
     refuseOther(effect, recorded.asked);
@@ -196,10 +200,10 @@ export function nameOf({ session, turnId }: TurnRun): TurnName {
   return { sessionId: session.id, turnId, lease: session.lease.generation };
 }
 
-/** Nothing begins in a turn that is somebody else's by now. */
-async function ownTurn({ session, control }: TurnRun): Promise<void> {
+/** Nothing begins in a turn that is somebody else's by now. Waits only where that has to be asked. */
+function ownTurn({ session, control }: TurnRun): Promise<void> | undefined {
   control.refuseLost();
-  if (session.parts.effects.remembers === true) await session.lease.ensure();
+  return session.parts.effects.remembers === true ? session.lease.ensure() : undefined;
 }
 
 function refuseOther<T>({ key, asks }: EffectOf<T>, asked: Recorded<T>["asked"]): void {

@@ -326,8 +326,8 @@ export interface Store {
   admit(input: NewInput, lease?: LeaseRequest, delivery?: DeliveryName): Promise<Admission>;
   /** The row that an input is a duplicate of, if there is one; `idempotency_conflict` as for `admit`. */
   find(input: Omit<NewInput, "input">): Promise<InboxRow | undefined>;
-  /** Admitted inputs that no commit has settled, in order. */
-  pending(sessionId: SessionId): Promise<readonly InboxRow[]>;
+  /** Admitted inputs that no commit has settled, in order; with `deliver`, those of them that are to be delivered so. */
+  pending(sessionId: SessionId, deliver?: InboxRow["deliver"]): Promise<readonly InboxRow[]>;
   /** The sessions that have such inputs. */
   unsettled(): Promise<readonly SessionId[]>;
   /**

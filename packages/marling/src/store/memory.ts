@@ -127,9 +127,9 @@ class MemoryStore implements Store {
     return this.#inboxes.get(input.sessionId)?.find(input);
   }
 
-  async pending(sessionId: SessionId): Promise<readonly InboxRow[]> {
+  async pending(sessionId: SessionId, deliver?: InboxRow["deliver"]): Promise<readonly InboxRow[]> {
     this.#refuseRetired(sessionId);
-    return this.#inboxes.get(sessionId)?.pending() ?? [];
+    return this.#inboxes.get(sessionId)?.pending(deliver) ?? [];
   }
 
   async unsettled(): Promise<readonly SessionId[]> {

@@ -204,7 +204,8 @@ function readsUnder(
     unsettled: () => scope.call(async () => own(await store.unsettled())),
     workable: (now) => scope.call(async () => own(await store.workable(now))),
     resumable: (now) => scope.call(async () => own(await store.resumable(now))),
-    pending: (id) => scope.call(async () => (await store.pending(scope.in(id))).map((row) => scope.row(row))),
+    pending: (id, deliver) =>
+      scope.call(async () => (await store.pending(scope.in(id), deliver)).map((row) => scope.row(row))),
     find: (input) =>
       scope.call(async () => {
         const row = await store.find(scope.under(input));
@@ -335,7 +336,7 @@ function bound(store: Store): Store {
     commit: (commit) => store.commit(commit),
     admit: (input, lease, delivery) => store.admit(input, lease, delivery),
     find: (input) => store.find(input),
-    pending: (id) => store.pending(id),
+    pending: (id, deliver) => store.pending(id, deliver),
     unsettled: () => store.unsettled(),
     workable: (now) => store.workable(now),
     resumable: (now) => store.resumable(now),

@@ -72,7 +72,7 @@ export function wrappedStore(store: Store, around: CallStore): Store {
     commit: (commit) => around("commit", () => store.commit(commit)),
     admit: (input, lease, delivery) => around("admit", () => store.admit(input, lease, delivery)),
     find: (input) => around("find", () => store.find(input)),
-    pending: (sessionId) => around("pending", () => store.pending(sessionId)),
+    pending: (sessionId, deliver) => around("pending", () => store.pending(sessionId, deliver)),
     unsettled: () => around("unsettled", () => store.unsettled()),
     workable: (now) => around("workable", () => store.workable(now)),
     resumable: (now) => around("resumable", () => store.resumable(now)),

@@ -249,9 +249,10 @@ async function executeDefined(
   context: ToolContext,
 ): Promise<ToolOutput | PendingResult> {
   const { input, ...prepared } = call;
-  const result = toToolResult(await definition.execute(input, context, prepared), definition.name);
-  if (isPendingResult(result)) return result;
-  return checkToolOutput(result, definition.name, { validator: definition.outputValidator });
+  const { name, outputValidator: validator } = definition;
+  const result = toToolResult(await definition.execute(input, context, prepared), name);
+  if (isPendingResult(result) || validator === undefined) return result;
+  return checkToolOutput(result, name, { validator });
 }
 
 function refuse(where: string, expected: string, found: unknown): MarlingError {

@@ -48,7 +48,8 @@ export async function validateCall(
     if (!isJsonObject(args)) return refusedArgs({ path: "", reason: "expected an object of arguments" });
     const validator =
       tools.validator(name) ?? jsonSchemaValidator(contract.inputSchema, `tool ${name}: input schema`);
-    const verdict = await validator.validate(args);
+    const answer = validator.validate(args);
+    const verdict = "ok" in answer ? answer : await answer; // Most know it at once.
     return verdict.ok ? { kind: "valid", input: verdict.value, contract } : refusedArgs(verdict);
   } catch (error) {
     return { kind: "refused", output: brokenTool(messageOf(error)) };
@@ -203,7 +204,11 @@ async function runLane(
   const work = async (): Promise<void> => {
     for (const job of waiting) {
       if (faults.length > 0) return;
-      await job().catch((fault: unknown) => faults.push(fault));
+      try {
+        await job();
+      } catch (fault) {
+        faults.push(fault);
+      }
     }
   };
   await Promise.all(Array.from({ length: Math.min(Math.max(1, cap), jobs.length) }, work));
@@ -225,8 +230,9 @@ class Grace {
   answer<R>(call: Promise<R>, late: () => R): Promise<R> {
     return new Promise<R>((resolve, reject) => {
       const end = (): void => resolve(late());
+      const over = (): boolean => this.#running.delete(end);
       this.#running.add(end);
-      call.then(resolve, reject).finally(() => this.#running.delete(end));
+      call.then(resolve, reject).then(over, over);
     });
   }
 

@@ -93,6 +93,12 @@ export async function checkToolOutput(
   return toolFailure({ class: "internal", code: "invalid_tool_output", message, source: "tool" });
 }
 
+/** Whether anything in an output has to be stored, or asked about, first. */
+export function hasAttachments(output: ToolOutput): boolean {
+  const value = carriedValue(output);
+  return value !== undefined && hasTags(value);
+}
+
 export type AttachmentPut = (
   source: AttachmentSource & { readonly kind: "inline" },
 ) => Promise<AttachmentSource | ToolFailure>;

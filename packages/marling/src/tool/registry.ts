@@ -152,9 +152,9 @@ export class ToolRegistry {
   }
 
   /** Runs one attempt of a call of a member. Never rejects. */
-  async execute(call: ExecutableCall, context: ToolContext): Promise<ToolOutput | PendingResult> {
+  execute(call: ExecutableCall, context: ToolContext): Promise<ToolOutput | PendingResult> {
     const binding = this.#bind(call);
-    if (binding.kind === "refused") return binding.output;
+    if (binding.kind === "refused") return Promise.resolve(binding.output);
     const { provider, manifest } = binding;
     return executeWith(
       provider.execute.bind(provider),

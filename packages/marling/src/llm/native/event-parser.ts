@@ -74,12 +74,11 @@ function learn(before: string, data: string): KnownEvent | undefined {
   if (data.length > LONGEST_COMPARED) return undefined;
   const most = Math.min(before.length, data.length);
   let same = 0;
-  while (same < most && before[same] === data[same]) same += 1;
-  let sameEnd = 0;
-  while (sameEnd < most - same && before.at(-1 - sameEnd) === data.at(-1 - sameEnd)) sameEnd += 1;
+  while (same < most && before.charCodeAt(same) === data.charCodeAt(same)) same += 1;
+  if (same === 0) return undefined;
   const open = data.lastIndexOf('"', same - 1);
-  const close = data.indexOf('"', Math.max(open + 1, data.length - sameEnd));
-  if (same === 0 || open < 0 || close < 0) return undefined;
+  const close = data.indexOf('"', open + 1);
+  if (open < 0 || close < same || !before.endsWith(data.slice(close))) return undefined; // More than a text differs.
   const [start, end] = [data.slice(0, open + 1), data.slice(close)];
   const probe = PROBES.find((text) => !data.includes(text));
   if (probe === undefined) return undefined;

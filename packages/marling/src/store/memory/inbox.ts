@@ -73,8 +73,9 @@ export class Inbox {
     return { status: "accepted", row };
   }
 
-  pending(): readonly InboxRow[] {
-    return [...this.#pending].map((inputId) => this.#rows.get(inputId) as InboxRow);
+  pending(deliver?: InboxRow["deliver"]): readonly InboxRow[] {
+    const rows = [...this.#pending].map((inputId) => this.#rows.get(inputId) as InboxRow);
+    return deliver === undefined ? rows : rows.filter((row) => row.deliver === deliver);
   }
 
   *rows(): Iterable<InboxRow> {

@@ -71,9 +71,14 @@ export function findDuplicate(
   return row;
 }
 
-/** The inputs of a session that no commit has settled, in order. */
-export function pendingInputs(db: Connection, session: SessionKey): readonly InboxRow[] {
-  return readPending(db, session).map(({ row }) => row);
+/** The inputs of a session that no commit has settled, in order; all of them, or those that are to be delivered so. */
+export function pendingInputs(
+  db: Connection,
+  session: SessionKey,
+  deliver?: InboxRow["deliver"],
+): readonly InboxRow[] {
+  if (deliver === undefined) return readPending(db, session).map(({ row }) => row);
+  return readSteered(db, session).flatMap(({ row }) => (row.deliver === deliver ? [row] : []));
 }
 
 /** The sessions that have such inputs. */

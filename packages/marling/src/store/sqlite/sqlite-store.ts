@@ -172,10 +172,10 @@ class SqliteStore implements Store {
     });
   }
 
-  pending(sessionId: SessionId): Promise<readonly InboxRow[]> {
+  pending(sessionId: SessionId, deliver?: InboxRow["deliver"]): Promise<readonly InboxRow[]> {
     return this.#read(({ db }) => {
       const session = knownSession(db, sessionId);
-      return session === undefined ? [] : pendingInputs(db, session);
+      return session === undefined ? [] : pendingInputs(db, session, deliver);
     });
   }
 

@@ -47,6 +47,13 @@ export const queueCases: readonly StoreCase[] = [
         (await store.pending(A)).map(({ deliver }) => deliver),
         ["active_turn", undefined, "active_turn"],
       );
+      assert.deepEqual(
+        (await store.pending(A, "active_turn")).map(({ sequence, deliver }) => [sequence, deliver]),
+        [
+          [1, "active_turn"],
+          [3, "active_turn"],
+        ],
+      );
       assert.equal((await store.find(input))?.deliver, "active_turn");
     },
   },
