@@ -17,7 +17,6 @@ import type { TurnRun } from "./turn-run.ts";
 /** Tells the handlers of a turn's commit, and keeps what they wrote. */
 export async function announceTurn(turn: TurnRun, revision: number): Promise<void> {
   const { session, turnId } = turn;
-  if (!session.plugins.hasRuntimeEventHooks) return;
   const before = session.plugins.snapshotRevisionFingerprint();
   await tellTurn(turn, () => persisted(session, turnId));
   reportIssues(turn, await settle(session, { before, announced: [revision] }));

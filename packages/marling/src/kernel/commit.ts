@@ -143,10 +143,11 @@ async function commitNow(session: ResidentSession, change: Change): Promise<Comm
   const before = session.state;
   const { graph: changed, nodes } = change.change(before.graph);
   const isBeside = change.isBesideTurns === true;
-  const execution =
-    isBeside || change.keepsExecution === false
-      ? { graph: changed, components: {} }
-      : await saveExecutionState(session, changed);
+  const hasExecution =
+    !isBeside && change.keepsExecution !== false && session.plugins.codeExecutor !== undefined;
+  const execution = hasExecution
+    ? await saveExecutionState(session, changed)
+    : { graph: changed, components: {} };
   const { components, saved, issues } = changedComponents(session, { isBeside });
   refuseTooLarge(session, change, { nodes, components: { ...components, ...execution.components } });
   const state = nextState(before, change, { graph: execution.graph, saved });

@@ -24,13 +24,14 @@ export interface FinalizedTurn extends DrivenTurn {
 export async function finalize(turn: TurnRun, driven: DrivenTurn): Promise<FinalizedTurn> {
   const leftover = recordsOf(turn.buffer.splice(0));
   const ended = leftover.length === 0 ? driven : { ...driven, records: [...driven.records, ...leftover] };
-  const { added, events } = await askHooks(turn, ended);
+  const { plugins, id: sessionId } = turn.session;
+  const { added, events } = plugins.hasAfterTurnHooks
+    ? await askHooks(turn, ended)
+    : { added: [], events: [] };
   const final = added.length === 0 ? ended : { ...ended, records: [...ended.records, ...added] };
-  await tellTurn(turn, () => ({
-    kind: "turn_finalized",
-    sessionId: turn.session.id,
-    turn: summarize(turn, final),
-  }));
+  if (plugins.hasRuntimeEventHooks) {
+    await tellTurn(turn, () => ({ kind: "turn_finalized", sessionId, turn: summarize(turn, final) }));
+  }
   return { ...final, events };
 }
 
@@ -40,7 +41,6 @@ async function askHooks(
 ): Promise<{ readonly added: readonly TurnRecord[]; readonly events: FinalizedTurn["events"] }> {
   const { session } = turn;
   const { plugins, id } = session;
-  if (!plugins.hasAfterTurnHooks) return { added: [], events: [] };
   const { messages, events } = await runPhase(turn, {
     phase: "after_turn",
     effect: { key: "finalize.hook.turn_after", kind: "hook_phase" },

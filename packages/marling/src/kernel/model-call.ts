@@ -106,7 +106,8 @@ function messageIds(records: readonly TurnRecord[]): string {
 async function callModel(turn: TurnRun, call: ModelCall): Promise<Pick<Ended, "result" | "prose">> {
   try {
     const { reason, ...ended } = await tryModels(turn, call);
-    if (reason !== undefined) await finishStream(turn, reason);
+    if (reason !== undefined && turn.session.plugins.hasAssistantStreamFinishedHooks)
+      await finishStream(turn, reason);
     return ended;
   } catch (thrown) {
     if (call.made.length > 0) await finishStream(turn, "provider_error");
@@ -116,13 +117,14 @@ async function callModel(turn: TurnRun, call: ModelCall): Promise<Pick<Ended, "r
 
 async function tryModels(turn: TurnRun, call: ModelCall): Promise<Ended> {
   const { round, records } = call;
+  const { plugins } = turn.session;
   let plan: RetryPlan = { ...FIRST_ATTEMPT, model: turn.session.policy.model };
   for (let number = 1; ; number += 1) {
     const binding = modelOf(turn.session, plan.model);
     const request = buildRequest(turn, records, { binding, round });
-    const elsewhere = number === 1 ? await beforeCall(turn, request, call) : undefined;
+    const elsewhere = number === 1 && hasBeforeCall(turn) ? await beforeCall(turn, request, call) : undefined;
     if (elsewhere !== undefined) return { result: elsewhere };
-    const patched = await applyRequestHooks(turn, request, round);
+    const patched = plugins.hasModelRequestHooks ? await applyRequestHooks(turn, request, round) : request;
     if (turn.control.isCancelled) return cancelledCall(number);
     const ask = { number, round, binding, request: patched, span: call.span };
     const ended = await attempt(turn, ask, call.made);
@@ -144,6 +146,10 @@ async function tryModels(turn: TurnRun, call: ModelCall): Promise<Ended> {
   }
 }
 
+function hasBeforeCall({ session }: TurnRun): boolean {
+  return session.plugins.protocolSession.beforeLlmCall !== undefined;
+}
+
 /** Lets the protocol go elsewhere instead. Once per call: another attempt is the same call. */
 async function beforeCall(
   turn: TurnRun,
@@ -152,7 +158,6 @@ async function beforeCall(
 ): Promise<ModelCallResult | undefined> {
   const { session } = turn;
   const { protocolSession } = session.plugins;
-  if (protocolSession.beforeLlmCall === undefined) return undefined;
   const services = hostServices(session, turn);
   const context = {
     sessionId: session.id,
@@ -184,7 +189,6 @@ function latestUsage({ log, session }: TurnRun): ModelCallRecord["usage"] | unde
 
 async function applyRequestHooks(turn: TurnRun, request: ModelRequest, round: number): Promise<ModelRequest> {
   const { plugins, id } = turn.session;
-  if (!plugins.hasModelRequestHooks) return request;
   return plugins.transformModelRequest({ sessionId: id, round, request }, patchRequest);
 }
 
@@ -252,7 +256,10 @@ async function conclude(turn: TurnRun, stream: ModelStream, end: StreamEnd): Pro
     case "failure":
       return { result: { ...end, failure: { ...end.failure, usage: stream.usage ?? NO_USAGE } } };
     case "response": {
-      const response = await transformResponse(turn, asSeen(end.response, stream));
+      const seen = asSeen(end.response, stream);
+      const response = turn.session.plugins.hasAssistantResponseHooks
+        ? await transformResponse(turn, seen)
+        : ({ kind: "response", response: seen } as const);
       const shown = stream.hasText
         ? showRest(turn, response.response, stream)
         : showProse(turn, response.response, stream.round);

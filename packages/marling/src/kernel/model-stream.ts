@@ -36,8 +36,8 @@ export class ModelStream {
   readonly #tellsHooks: boolean;
   readonly #abort: LinkedSignal;
   readonly #waiting: ModelStreamPart[] = [];
-  /** Resolved by whatever ends the attempt before the port does. */
-  readonly #ended: Deferred<void> = deferred<void>();
+  /** Settled by the port, or by whatever ends the attempt before it does: then with nothing. */
+  readonly #ended: Deferred<ModelOutcome | undefined> = deferred<ModelOutcome | undefined>();
   readonly #usageCame: Deferred<void> = deferred<void>();
   #pump: Promise<void> | undefined;
   #shown: string[] = [];
@@ -96,7 +96,7 @@ export class ModelStream {
   async settle(call: Promise<ModelOutcome>): Promise<StreamEnd> {
     const { signal } = this.#turn.control;
     const end = (): void => {
-      this.#ended.resolve();
+      this.#ended.resolve(undefined);
       this.#usageCame.resolve();
     };
     signal.addEventListener("abort", end, { once: true });
@@ -111,8 +111,9 @@ export class ModelStream {
   }
 
   async #settle(call: Promise<ModelOutcome>): Promise<StreamEnd> {
-    const outcome = await Promise.race([call, this.#ended.promise]);
-    await this.#pump; // A hook that was asked is waited for: what it writes belongs to this call.
+    call.then(this.#ended.resolve, this.#ended.reject);
+    const outcome = await this.#ended.promise;
+    if (this.#pump !== undefined) await this.#pump; // A hook that was asked is waited for: what it writes belongs to this call.
     if (this.#isAborted && this.#hookFailure === undefined) await this.#awaitUsage(call);
     if (outcome !== undefined) this.#noteUsage(outcome);
     else this.#abort.abort(new DOMException("the stream was ended", "AbortError"));
@@ -152,7 +153,7 @@ export class ModelStream {
   #fail(thrown: unknown): void {
     this.#hookFailure = { thrown };
     this.#isAborted = true;
-    this.#ended.resolve();
+    this.#ended.resolve(undefined);
   }
 
   /** One part in its turn; nothing but usage passes once a hook or the host has ended the stream. */
@@ -178,7 +179,7 @@ export class ModelStream {
     }
     const text = transforms.at(-1)?.value.chunk ?? "";
     if (text !== "") this.#show(text);
-    if (this.#isAborted) this.#ended.resolve();
+    if (this.#isAborted) this.#ended.resolve(undefined);
   }
 
   #take(part: ModelStreamPart): void {

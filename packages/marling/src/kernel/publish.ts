@@ -25,7 +25,7 @@ export async function publish(
     await reportingFailure(turn, () => restoreProtocol(session));
     await tellTurn(turn, () => frameOpened(session, frame));
   }
-  await reportingFailure(turn, () => announceTurn(turn, revision));
+  if (session.plugins.hasRuntimeEventHooks) await reportingFailure(turn, () => announceTurn(turn, revision));
 }
 
 /** After a change of frames beside a turn: the protocol restores itself, and plugins are told; returns what failed there. */

@@ -129,7 +129,7 @@ function startPart(
 async function runPhases(turn: TurnRun, refusal: TurnFault | undefined): Promise<FinalizedTurn> {
   try {
     if (refusal !== undefined) throw refusal;
-    await validateExtension(turn);
+    if (turn.extension !== undefined) await validateExtension(turn);
     const { shown, compact } = await transformContext(turn);
     turn.shown = shown;
     if (compact !== undefined) await compactBeforeTurn(turn, compact.instructions);

@@ -1,9 +1,8 @@
 import { callSlot } from "./slot-call.ts";
 import type { TurnRun } from "./turn-run.ts";
 
-/** Shows the protocol the extension that a turn carries, if it carries one. Throws `turn_extension_rejected`. */
+/** Shows the protocol the extension that a turn carries. Throws `turn_extension_rejected`. */
 export async function validateExtension({ session, extension }: TurnRun): Promise<void> {
-  if (extension === undefined) return;
   const { protocolSession } = session.plugins;
   const site = {
     slot: "protocol.session",

@@ -295,12 +295,12 @@ export class TurnQueue {
     let hasWaited = false;
     for (;;) {
       if (this.#left !== undefined) throw this.#left;
-      await this.#sleep(turn);
+      if (turn.row.parked !== undefined) await this.#sleep(turn, turn.row.parked);
       const isNew = !hasWaited && this.#isNew(options);
       hasWaited = true;
       const isOver = await takeUp(this.#session, turn, { isNew, refuseClosed: () => this.#refuseClosed() });
       if (isOver) return turn.row.report as TurnReport;
-      if (await this.#runOthersBefore(turn)) continue;
+      if (this.#othersBefore > 0 && (await this.#runOthersBefore(turn))) continue;
       const report = await runUntilAsleep(this.#session, turn, { ...options, isRecovery, isNew });
       if (report !== undefined) return report;
       isRecovery = false;
@@ -308,9 +308,7 @@ export class TurnQueue {
   }
 
   /** While a turn sleeps nothing of it is in memory but its place and whoever waits for its end. */
-  async #sleep(turn: QueuedTurn): Promise<void> {
-    const { parked } = turn.row;
-    if (parked === undefined) return;
+  async #sleep(turn: QueuedTurn, parked: NonNullable<InboxRow["parked"]>): Promise<void> {
     const session = this.#session;
     turn.isParked = true;
     turn.asleep.resolve();
@@ -336,7 +334,7 @@ export class TurnQueue {
   /** Inputs that were accepted before this one, and that are nobody's now. True when some ran, which may have taken it. */
   async #runOthersBefore({ row }: QueuedTurn): Promise<boolean> {
     const { id, parts } = this.#session;
-    if (this.#othersBefore === 0 || parts.effects.remembers !== true) return false;
+    if (parts.effects.remembers !== true) return false;
     const others = (await parts.store.pending(id)).filter(
       ({ sequence, turnId }) => sequence < row.sequence && !this.#live.has(turnId),
     );

@@ -60,9 +60,10 @@ export async function promptOf(
 function assembleKnown(builder: PromptBuilder, messages: readonly ModelMessage[]): AssembledPrompt {
   const [first] = messages;
   const before = first === undefined ? undefined : builder.assembled.get(first);
-  const isKnown = before?.messages.every((message, index) => message === messages[index]) === true;
   const prompt: AssembledPrompt =
-    before !== undefined && isKnown ? before : { messages: [], assembly: new PromptAssembly() };
+    before !== undefined && beginsWith(messages, before.messages)
+      ? before
+      : { messages: [], assembly: new PromptAssembly() };
   for (let at = prompt.messages.length; at < messages.length; at += 1) {
     const message = messages[at] as ModelMessage;
     if (attachmentsOf(message).length > 0) break;
@@ -71,6 +72,11 @@ function assembleKnown(builder: PromptBuilder, messages: readonly ModelMessage[]
   }
   if (first !== undefined) builder.assembled.set(first, prompt);
   return prompt;
+}
+
+function beginsWith(messages: readonly ModelMessage[], known: readonly ModelMessage[]): boolean {
+  for (let at = 0; at < known.length; at += 1) if (known[at] !== messages[at]) return false;
+  return true;
 }
 
 function attachmentsOf({ parts }: ModelMessage): readonly AttachmentPart[] {

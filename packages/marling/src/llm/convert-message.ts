@@ -33,16 +33,21 @@ type Replayable = { readonly text: string; readonly replay?: JsonObject };
 export function convertMessage(message: ModelMessage, target: MessageTarget): readonly PromptMessage[] {
   if (message.role === "assistant") {
     const content = message.parts.flatMap((part) => assistantPart(part, target));
-    return content.length === 0 ? [] : [{ role: "assistant", content }];
+    return content.length === 0 ? [] : [{ role: "assistant", content: fitted(content) }];
   }
   const results = message.parts
     .filter((part) => part.kind === "tool_result")
     .map((part) => toolResult(part, target));
   const content = userParts(message.parts, target);
   return [
-    ...(results.length === 0 ? [] : [{ role: "tool" as const, content: results }]),
-    ...(content.length === 0 ? [] : [{ role: "user" as const, content }]),
+    ...(results.length === 0 ? [] : [{ role: "tool" as const, content: fitted(results) }]),
+    ...(content.length === 0 ? [] : [{ role: "user" as const, content: fitted(content) }]),
   ];
+}
+
+/** A list in as much memory as it needs: what is put together item by item has room for a dozen more, and is kept. */
+function fitted<T>(list: readonly T[]): readonly T[] {
+  return list.slice();
 }
 
 function assistantPart(part: MessagePart, target: MessageTarget): AssistantMessage["content"] {
@@ -104,8 +109,9 @@ function heading({ callId, name }: AttachmentPart, counts: Map<string | undefine
 
 /** Providers refuse texts without words, unless they gave data for one. */
 function textParts(text: string, replayed: Pick<TextPart, "providerOptions"> = {}): readonly TextPart[] {
-  if (text.trim() === "" && replayed.providerOptions === undefined) return [];
-  return [{ type: "text", text, ...replayed }];
+  const { providerOptions } = replayed;
+  if (providerOptions !== undefined) return [{ type: "text", text, providerOptions }];
+  return text.trim() === "" ? [] : [{ type: "text", text }];
 }
 
 function wordsOf(part: Extract<MessagePart, { text: string } | { code: string }>): string {

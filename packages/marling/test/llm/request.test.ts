@@ -332,3 +332,26 @@ test("[LA19] a message is converted once, however many requests it is in", async
   await port.call(request({ messages: [first, user("Two")] }), options);
   expect([once, reads]).toEqual([1, 1]);
 });
+
+test("[LA22] schemas are given as copies that are not frozen, the same in every call", async () => {
+  const frozen = <T>(value: T): T => {
+    if (typeof value === "object" && value !== null) Object.values(Object.freeze(value)).forEach(frozen);
+    return value;
+  };
+  const isThawed = (value: unknown): boolean =>
+    typeof value !== "object" ||
+    value === null ||
+    (!Object.isFrozen(value) && Object.values(value).every(isThawed));
+  const schema = frozen({ type: "object", properties: { a: { type: "number" } }, required: ["a"] });
+  const model = fakeModel([...text("Hi."), STOP]);
+  const port = aiSdkModel(model);
+  const asked = { tools: [{ ...ADD, inputSchema: schema }], outputSchema: schema };
+  for (let count = 0; count < 2; count += 1) responseOf(await call(port, asked, signal));
+  const given = model.calls.map(({ tools, responseFormat }) => [
+    tools?.[0]?.inputSchema,
+    (responseFormat as { readonly schema?: unknown }).schema,
+  ]);
+  expect(given[0]).toEqual([schema, schema]);
+  expect(isThawed(given[0])).toBe(true);
+  expect(given[1]?.map((one, index) => one === given[0]?.[index])).toEqual([true, true]);
+});

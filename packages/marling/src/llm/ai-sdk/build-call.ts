@@ -1,5 +1,7 @@
 // From a request of ours to a call of the AI SDK.
+//   LA22  schemas are not frozen, and copied once: V8 begins the JSON of a request anew when it comes to a frozen list.
 
+import type { JsonObject } from "../../model/json.ts";
 import { inputSchemaOf, type PromptBuilder, type PromptSite, promptOf, withSchema } from "../build-prompt.ts";
 import { knownParameters } from "../call-parameters.ts";
 import type { ModelRequest, ToolSpec } from "../contract.ts";
@@ -43,7 +45,7 @@ export async function buildCall(
       : { tools: tools.map(functionTool), toolChoice: { type: request.toolChoice } }),
     ...(outputSchema === undefined || asksInWords
       ? {}
-      : { responseFormat: { type: "json", schema: outputSchema, name: "answer" } }),
+      : { responseFormat: { type: "json", schema: thawed(outputSchema), name: "answer" } }),
     ...(Object.keys(options).length === 0 ? {} : { providerOptions: options }),
     ...(Object.keys(headers).length === 0 ? {} : { headers }),
     abortSignal: site.signal,
@@ -74,5 +76,16 @@ function markedForCache(system: string, prompt: readonly PromptMessage[]): CallO
 
 function functionTool(tool: ToolSpec): NonNullable<CallOptions["tools"]>[number] {
   const { name, description } = tool;
-  return { type: "function", name, description, inputSchema: inputSchemaOf(tool) };
+  return { type: "function", name, description, inputSchema: thawed(inputSchemaOf(tool)) };
+}
+
+const THAWED = new WeakMap<JsonObject, JsonObject>();
+
+/** A schema that is not frozen: see LA22. */
+function thawed(schema: JsonObject): JsonObject {
+  const known = THAWED.get(schema);
+  if (known !== undefined) return known;
+  const copy = structuredClone(schema);
+  THAWED.set(schema, copy);
+  return copy;
 }
