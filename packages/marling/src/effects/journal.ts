@@ -145,7 +145,8 @@ class TurnJournal {
     this.#gathering = undefined;
     this.#unwritten = [];
     this.#isOwed = false;
-    const writing = Promise.all([this.#writing, this.#rows.append(rows, lease)]);
+    const added = this.#rows.append(rows, lease);
+    const writing = this.#writing === undefined ? added : Promise.all([this.#writing, added]);
     writing.catch(() => undefined); // Whoever waits for it is told.
     this.#writing = writing;
     await writing;

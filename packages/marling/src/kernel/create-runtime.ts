@@ -3,6 +3,7 @@
 import { hostname } from "node:os";
 import { systemClock } from "../base/clock.ts";
 import { MarlingError } from "../base/errors.ts";
+import { SharedValues } from "../base/shared-values.ts";
 import type { EffectHost } from "../effects/contract.ts";
 import { inlineEffects } from "../effects/inline.ts";
 import { journalEffects } from "../effects/journal.ts";
@@ -26,6 +27,8 @@ const DEFAULT_HOOK_TIMEOUT_MS = 30_000;
 const DEFAULT_TOOL_CONCURRENCY = 16;
 const DEFAULT_LEASE_MS = 30_000;
 const DEFAULT_COMMIT_BYTES = 16 * 1024 * 1024;
+/** So many prompts and environments are kept for sessions that have the same. */
+const MOST_SHARED = 64;
 
 /** Makes a runtime. Synchronous; a wrong option is an `invalid_options` that names it. */
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
@@ -86,6 +89,8 @@ function runtimeOn(store: Store, options: RuntimeOptions, place: RuntimePlace): 
       owner,
       tenant: place.kind === "tenant" ? place.tenant : undefined,
       instructions: options.instructions,
+      prompts: new SharedValues(MOST_SHARED),
+      environments: new SharedValues(MOST_SHARED),
       turnBudget: options.turnBudget ?? DEFAULT_TURN_BUDGET,
       toolConcurrency: options.toolConcurrency ?? DEFAULT_TOOL_CONCURRENCY,
       toolTimeoutMs: options.toolTimeoutMs,

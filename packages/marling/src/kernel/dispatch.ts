@@ -5,6 +5,8 @@
 //        what calls leave behind for the turn.
 //   DP3  each call has exactly one start and one finish event, those that end in preparation included.
 //   DP4  a call that is given up after a cancellation may go on, but nothing of it counts any more.
+//   DP5  who does not take part in a call is not waited for: hooks, policies, limits and projectors that are not there cost
+//        it no promise.
 
 import { messageOf } from "../base/errors.ts";
 import type { CompletedCall, ModelToolReturn, PendingCall } from "../model/tool-call.ts";

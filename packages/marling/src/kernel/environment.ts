@@ -5,6 +5,7 @@
 //        changes the next turn, not this one.
 //   EN3  where no code of plugins takes part, it is made when the input is accepted and kept with it, so that it costs no
 //        write of its own.
+//   EN4  sessions of a runtime that have the same environment, and keep it, have one object of it.
 
 import type { ToolSpec } from "../llm/contract.ts";
 import type { EffectKey } from "../model/ids.ts";
@@ -53,8 +54,9 @@ export async function performEnvironment(
   if (await isUnmoved(turn, key)) return;
   let made: Environment | undefined;
   const outcome = await performEffect<EnvironmentOutcome>(turn, effect, async (scope) => {
+    const { remembers } = session.parts.effects;
     made = await makeEnvironment(scope, records);
-    return session.parts.effects.remembers === true ? keep(session, made) : { environment: made };
+    return remembers === true ? { ref: keep(session, made).ref } : { environment: made };
   });
   const kept = "ref" in outcome ? (made ?? (await read(session, outcome.ref))) : outcome.environment;
   put(turn, kept ?? (await makeEnvironment(turn, records)));
@@ -69,9 +71,9 @@ export function planEnvironment(session: ResidentSession): PlannedEnvironment | 
     return undefined;
   const from = { catalogKey: session.catalogKey, policy: session.policy };
   const known = isSameSource(session.plannedEnvironment?.from, from) ? session.plannedEnvironment : undefined;
-  const environment = known?.environment ?? environmentOf(session, []);
+  const { environment, ref } = keep(session, known?.environment ?? environmentOf(session, []));
   session.plannedEnvironment = { from, environment };
-  return { ...keep(session, environment), from };
+  return { ref, from };
 }
 
 /** Whether the environment of the round before is that of this one: nothing moved, and no earlier run has made another. */
@@ -103,19 +105,29 @@ function isSameSource(
   return one?.catalogKey === catalogKey && one.policy === policy;
 }
 
-const TEXTS = new WeakMap<Environment, { readonly ref: string; readonly bytes: Uint8Array }>();
+/** An environment as it is kept; all sessions that have the same one have this. */
+export interface KeptEnvironment {
+  readonly environment: Environment;
+  readonly ref: string;
+  readonly bytes: Uint8Array;
+}
+
+const KEPT = new WeakMap<Environment, KeptEnvironment>();
 
 /** Keeps an environment; for a store that has it already that costs nothing. What names it is written together with it, or after it. */
-function keep({ parts }: ResidentSession, environment: Environment): { readonly ref: string } {
-  let text = TEXTS.get(environment);
-  if (text === undefined) {
-    const bytes = Buffer.from(JSON.stringify({ version: 1, ...environment }));
-    text = { ref: parts.store.blobs.ref(bytes), bytes };
-    TEXTS.set(environment, text);
+function keep({ parts }: ResidentSession, environment: Environment): KeptEnvironment {
+  const { blobs } = parts.store;
+  let kept = KEPT.get(environment);
+  if (kept === undefined) {
+    const text = JSON.stringify({ version: 1, ...environment });
+    kept = parts.environments.get(text, () => {
+      const bytes = Buffer.from(text);
+      return { environment, ref: blobs.ref(bytes), bytes };
+    });
+    KEPT.set(environment, kept);
   }
-  const { ref, bytes } = text;
-  parts.store.blobs.put(bytes).catch(() => undefined); // Whatever names it fails as well, or makes it again.
-  return { ref };
+  blobs.put(kept.bytes).catch(() => undefined); // Whatever names it fails as well, or makes it again.
+  return kept;
 }
 
 /** What was kept under an address; nothing when the store failed to keep it, and what named it was written all the same. */

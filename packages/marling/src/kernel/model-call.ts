@@ -4,7 +4,6 @@
 //   MC3  a call that an earlier run made is shown again as what counts of it: its last attempt, with the reasoning and
 //        the text that hooks let through, and nothing of attempts that were given up.
 
-import { sha256 } from "../base/digest.ts";
 import { MarlingError, messageOf } from "../base/errors.ts";
 import { unreachable } from "../base/unreachable.ts";
 import type { ModelCallOptions, ModelRequest } from "../llm/contract.ts";
@@ -76,7 +75,7 @@ export async function performModelCall(
     showAgain(turn, recorded, round);
   };
   // Not the model: a session that is opened anew may have another one, which goes on from what was said.
-  const asks = { messages: sha256(messageIds(records)) };
+  const asks = { messages: messageIds(records) };
   try {
     const recorded = await performEffect<RecordedCall>(
       turn,

@@ -335,13 +335,13 @@ class Observer implements AsyncIterableIterator<SessionObservation, undefined> {
 
   /** The next observation when there is none yet. */
   async #later(): Promise<Observed> {
-    while (!this.#isOver) {
-      const value = this.#log.take(this.#begin());
-      if (value !== undefined) return { done: false, value };
+    for (;;) {
       if (this.#log.isClosed()) this.#end();
-      else await this.#log.grown();
+      if (this.#isOver) return OVER;
+      await this.#log.grown();
+      const value = this.#isOver ? undefined : this.#log.take(this.#begin());
+      if (value !== undefined) return { done: false, value };
     }
-    return OVER;
   }
 
   #begin(): Place {

@@ -1,6 +1,7 @@
 // What the kernel is made of: values that go down from the composition root and are never bound later.
 
 import type { Clock } from "../base/clock.ts";
+import type { SharedValues } from "../base/shared-values.ts";
 import type { EffectHost } from "../effects/contract.ts";
 import type { ModelPort } from "../llm/contract.ts";
 import type { SessionId } from "../model/ids.ts";
@@ -8,12 +9,14 @@ import type { MessageInput } from "../model/message.ts";
 import type { PluginHost } from "../plugin/plugin-host.ts";
 import type { PhaseProbe } from "../plugin/probe.ts";
 import type { SessionCreated, SessionCreateRequest } from "../plugin/session-create.ts";
+import type { RenderedPrompt } from "../prompt/cache.ts";
 import type { Store } from "../store/contract.ts";
 import type { TraceSink } from "../trace/contract.ts";
 import type { AdmitOptions, Admitted } from "./admit.ts";
 import type { Approvals } from "./approvals.ts";
 import type { AttachmentPolicy } from "./attachments.ts";
 import type { ChildSession } from "./child-turns.ts";
+import type { KeptEnvironment } from "./environment.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import type { RuntimeWork } from "./runtime-work.ts";
 import type { LeaseTerms } from "./session-lease.ts";
@@ -46,6 +49,9 @@ export interface KernelParts {
   /** A stable name of this worker. */
   readonly owner: string;
   readonly instructions: string | undefined;
+  /** What sessions have the same of. */
+  readonly prompts: SharedValues<RenderedPrompt>;
+  readonly environments: SharedValues<KeptEnvironment>;
   readonly turnBudget: number | "unbounded";
   /** Tool calls of one response that run at once. */
   readonly toolConcurrency: number;

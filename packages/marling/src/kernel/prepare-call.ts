@@ -71,6 +71,8 @@ export type PreparedDispatch =
 interface Resolved {
   readonly manifest: ToolManifest;
   readonly contract: ToolContract;
+  /** Whether the code of its provider takes part in preparing its calls. */
+  readonly isPrepared: boolean;
   /** The arguments that are paths. */
   readonly pathArgs: readonly string[];
 }
@@ -197,7 +199,8 @@ function resolve(turn: TurnRun, { name, grant }: DispatchCall): Resolved | ToolO
   if (!catalog.isCallable(name)) return uncallableTool(name);
   const contract = catalog.contract(name);
   if (contract === undefined) return contractUnavailable(name);
-  return { manifest, contract, pathArgs: manifest.pathArgs ?? [] };
+  const isPrepared = hasPrepare(session.tools(), manifest);
+  return { manifest, contract, isPrepared, pathArgs: manifest.pathArgs ?? [] };
 }
 
 /** A tool that was granted, by the name in the grant and by the one that it has where it comes from. */
@@ -210,17 +213,18 @@ function resolveGrant({ session }: TurnRun, grant: ExecutionGrant): Resolved | T
     const isDenied = (one: string): boolean =>
       registry.hiddenNames.has(one) || (tools.length > 0 && !tools.includes(one));
     if (isDenied(name) || isDenied(manifest.name)) return hiddenGrant(manifest.name);
-    return { manifest, contract, pathArgs: [...new Set([...pathArgs, ...(manifest.pathArgs ?? [])])] };
+    const isPrepared = hasPrepare(registry, manifest);
+    const paths = new Set([...pathArgs, ...(manifest.pathArgs ?? [])]);
+    return { manifest, contract, isPrepared, pathArgs: [...paths] };
   } catch (thrown) {
     return brokenTool(messageOf(thrown));
   }
 }
 
 /** Whether code of plugins or providers takes part in the decision. */
-function asksSomebody({ session }: TurnRun, { manifest }: Resolved): boolean {
+function asksSomebody({ session }: TurnRun, { isPrepared }: Resolved): boolean {
   const { runner, hasApprovalHooks } = session.plugins;
-  if (runner.has("tool_calls.before") || hasApprovalHooks) return true;
-  return hasPrepare(session.tools(), manifest);
+  return isPrepared || hasApprovalHooks || runner.has("tool_calls.before");
 }
 
 /** Whether the code of a provider takes part in preparing the calls of a tool. */
@@ -250,7 +254,7 @@ async function decide(
   const verdict = plugins.hasApprovalHooks ? await askPolicies(turn, now, contract) : undefined;
   if (verdict?.kind === "denied") return { ...args, output: verdict.output };
   if (verdict?.kind === "asked") return { ...args, question: verdict.question };
-  if (now.grant === undefined && !hasPrepare(turn.session.tools(), manifest)) return args;
+  if (now.grant === undefined && !resolved.isPrepared) return args;
   return { ...args, ...(await askProvider(turn, now, { manifest, input: checked.input })) };
 }
 

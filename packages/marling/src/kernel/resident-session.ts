@@ -74,7 +74,7 @@ export class ResidentSession {
   readonly id: SessionId;
   readonly plugins: PluginSession;
   readonly parts: KernelParts;
-  readonly promptCache: PromptCache = new PromptCache();
+  readonly promptCache: PromptCache;
   readonly projectedHistory: ProjectedHistory;
   /** Turns, commands and configuration, one after the other. */
   readonly writer: SerialQueue = new SerialQueue();
@@ -137,6 +137,7 @@ export class ResidentSession {
     this.#usage = totalOf(init.state);
     this.#authority = currentFrame(init.state.graph).assignment.authority;
     this.projectedHistory = new ProjectedHistory(init.source?.projectedHistory);
+    this.promptCache = new PromptCache(parts.prompts);
     this.#registry = init.plugins.toolRegistry;
     this.#makeServices = init.services;
     const { trace, clock, owner } = parts;

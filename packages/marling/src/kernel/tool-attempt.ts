@@ -7,7 +7,6 @@
 //        what is recorded of one call never holds what another, which a crash may still cut, has added.
 //   TA4  what a tool does after its attempt has ended, or after its call was given up, does not count.
 
-import { sha256 } from "../base/digest.ts";
 import { MarlingError } from "../base/errors.ts";
 import { LinkedSignal } from "../base/linked-signal.ts";
 import { canonicalJson } from "../model/json.ts";
@@ -135,7 +134,7 @@ async function attempt(run: CallRun, number: number): Promise<ToolOutput | Pendi
   const effect: EffectOf<Attempted> = {
     key: attemptKey(call.callId, options.round, number),
     kind: "tool_attempt",
-    asks: { tool: call.name, args: sha256(canonicalJson(call.args)) },
+    asks: { tool: call.name, args: canonicalJson(call.args) },
     ...(isRepeatable(manifest) ? {} : { cut: (scope) => recoverCut(startAttempt(run, scope, number), told) }),
     ...(told === undefined ? {} : { replayed: () => told.note("replayed") }),
   };

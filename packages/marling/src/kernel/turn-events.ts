@@ -39,6 +39,7 @@ export class TurnEvents {
     if (!isNew) return;
     this.#kept.push(event);
     if (this.#kept.length >= 2 * KEPT) this.#dropped += this.#kept.splice(0, KEPT).length;
+    if (this.#watchers.size === 0) return; // An iterator for each delta would cost more than the delta.
     for (const watcher of this.#watchers) {
       enqueue(watcher.queue, event);
       watcher.wake?.();

@@ -1,9 +1,10 @@
 // What the phases of one turn share. Phases add to the log and to the buffer; they keep no references to each other.
 
+import { sha256 } from "../base/digest.ts";
 import { SharedList } from "../base/shared-list.ts";
 import type { EffectKind, EffectOptions, TurnName } from "../effects/contract.ts";
 import type { EffectKey, InputId, TurnId } from "../model/ids.ts";
-import { type Json, type JsonObject, jsonEqual } from "../model/json.ts";
+import type { Json, JsonObject } from "../model/json.ts";
 import type { Message } from "../model/message.ts";
 import type { ToolCallRecord } from "../model/tool-output.ts";
 import type { ModelCallRecord, PluginEvent, TurnEvent, TurnIssue, TurnOutcome } from "../model/turn.ts";
@@ -113,9 +114,12 @@ export interface EffectOf<T> {
   readonly replayed?: (value: T) => void;
   /** What is to be, such as a due time: the one that was written first holds. */
   readonly plan?: Json;
-  /** What is asked for, as digests by field; an outcome that was recorded for something else ends the turn. */
+  /** What is asked for, as texts by field; an outcome that was recorded for something else ends the turn. */
   readonly asks?: Readonly<Record<string, string>>;
 }
+
+/** Of a digest, in characters. */
+const DIGEST_LENGTH = 64;
 
 /** What is kept of an effect: its outcome, what it left behind, and what it was asked. */
 interface Recorded<T> {
@@ -139,7 +143,7 @@ export async function performEffect<T>(
   if (owning !== undefined) await owning;
   const told = openedEffect(turn, effect);
   const scope: TurnRun = { ...scopeOf(turn), scope: `${turn.scope}.${effect.key}` };
-  const asked = effect.asks === undefined ? {} : { asked: effect.asks };
+  const { cut, plan, asks } = effect;
   let hasRun = false;
   const run = async (act: () => Promise<T>): Promise<Recorded<T>> => {
     hasRun = true;
@@ -147,10 +151,10 @@ export async function performEffect<T>(
     const { generation } = session.plugins.toolRegistry;
     const value = await act();
     turn.control.refuseLost(); // What a run came to after its turn was lost does not count.
-    return { value, left: { ...leftIn(scope, turn), ...movedState(turn, { scope, generation }) }, ...asked };
+    const left = { ...leftIn(scope, turn), ...movedState(turn, { scope, generation }) };
+    return asks === undefined ? { value, left } : { value, left, asked: marksOf(asks) };
   };
   const request = { ...nameOf(turn), key: effect.key as EffectKey, kind: effect.kind };
-  const { cut, plan } = effect;
   const options: EffectOptions<Recorded<T>> = {
     ...(cut === undefined ? {} : { cut: () => run(() => cut(scope)) }),
     ...(plan === undefined ? {} : { plan }),
@@ -206,9 +210,22 @@ function ownTurn({ session, control }: TurnRun): Promise<void> | undefined {
   return session.parts.effects.remembers === true ? session.lease.ensure() : undefined;
 }
 
+/** What is kept of texts to know them again: a text itself, or its digest where that is shorter. */
+function marksOf(asks: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const marks: Record<string, string> = {};
+  for (const [field, text] of Object.entries(asks))
+    marks[field] = text.length <= DIGEST_LENGTH ? text : sha256(text);
+  return marks;
+}
+
 function refuseOther<T>({ key, asks }: EffectOf<T>, asked: Recorded<T>["asked"]): void {
-  if (asks === undefined || asked === undefined || jsonEqual(asks, asked)) return;
-  const fields = Object.keys({ ...asks, ...asked }).filter((field) => asks[field] !== asked[field]);
+  if (asks === undefined || asked === undefined) return;
+  const marks = marksOf(asks);
+  // Earlier versions kept digests of short texts too.
+  const isOther = (field: string): boolean =>
+    marks[field] !== asked[field] && sha256(asks[field] ?? "") !== asked[field];
+  const fields = Object.keys({ ...asks, ...asked }).filter(isOther);
+  if (fields.length === 0) return;
   const message = `effect ${key}: expected the request that its outcome was recorded for, found another ${fields.join(", ")}`;
   throw new TurnFault("journal_mismatch", message);
 }

@@ -1,7 +1,8 @@
-// One rendered prompt, kept until its inputs change.
+// One rendered prompt, kept until its inputs change; those who render the same one share it.
 //   PC1  equal inputs give the same object, whether or not they are the same values in memory.
 //   PC2  what is kept is found by all of its inputs, not by their hash: no two prompts are ever mixed up.
 
+import { SharedValues } from "../base/shared-values.ts";
 import { canonicalJson, type Json } from "../model/json.ts";
 import { type PromptInputs, renderPrompt } from "./render.ts";
 
@@ -13,25 +14,29 @@ export interface RenderedPrompt {
 
 interface Entry {
   readonly inputs: PromptInputs;
-  readonly key: string;
   readonly rendered: RenderedPrompt;
 }
 
 export class PromptCache {
+  readonly #shared: SharedValues<RenderedPrompt>;
   #entry: Entry | undefined;
+
+  constructor(shared: SharedValues<RenderedPrompt> = new SharedValues(1)) {
+    this.#shared = shared;
+  }
 
   render(inputs: PromptInputs): RenderedPrompt {
     if (this.#entry !== undefined && isSameValues(this.#entry.inputs, inputs)) return this.#entry.rendered;
     const key = keyOf(inputs);
-    const rendered =
-      this.#entry?.key === key
-        ? this.#entry.rendered
-        : Object.freeze({ text: renderPrompt(inputs), fingerprint: fingerprintOf(key) });
-    this.#entry = { inputs, key, rendered };
+    const rendered = this.#shared.get(key, () =>
+      Object.freeze({ text: renderPrompt(inputs), fingerprint: fingerprintOf(key) }),
+    );
+    this.#entry = { inputs, rendered };
     return rendered;
   }
 
   clear(): void {
+    if (this.#entry !== undefined) this.#shared.drop(keyOf(this.#entry.inputs));
     this.#entry = undefined;
   }
 }

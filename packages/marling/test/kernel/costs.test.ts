@@ -258,6 +258,55 @@ describe("the environment of a turn", () => {
   });
 });
 
+test("[EN4] sessions with the same prompt and tools have one environment, others their own", async () => {
+  const requests: ModelRequest[] = [];
+  const { runtime } = await onDisk({ model: toolModel(requests), instructions: "Say what you saw." });
+  const asked = async (id: string, instructions?: string): Promise<ModelRequest | undefined> => {
+    const session = await runtime.session(id, instructions === undefined ? {} : { instructions });
+    await session.run("go");
+    return requests.at(-1);
+  };
+  const [one, other, third] = [await asked("one"), await asked("two"), await asked("three", "Say less.")];
+  expect(other?.system).toBe(one?.system);
+  expect(other?.tools).toBe(one?.tools);
+  expect(third?.system).toContain("Say less.");
+  expect(third?.tools).not.toBe(one?.tools);
+});
+
+/** The promises of a turn in which the model asks for so many calls at once. */
+async function promisesOfCalls(count: number): Promise<number> {
+  let made = 0;
+  const hook = createHook({
+    init: (_id, type) => {
+      if (type === "PROMISE") made += 1;
+    },
+  });
+  const model: ModelPort = {
+    id: "calls",
+    call: async ({ messages }) => {
+      const isAnswer = messages.at(-1)?.role === "tool";
+      const calls = Array.from(
+        { length: count },
+        (_, n) => ({ kind: "tool_call", callId: `c${n}`, name: "look", args: `{"at":${n}}` }) as const,
+      );
+      const parts = isAnswer ? [{ kind: "text", text: "Done." } as const] : calls;
+      return { kind: "response", response: { parts, usage: USAGE, finish: isAnswer ? "stop" : "tool_use" } };
+    },
+  };
+  const { session } = await onDisk({ model });
+  hook.enable();
+  await session.run("go");
+  hook.disable();
+  await session.close();
+  return made;
+}
+
+test("[DP5] a call in which nobody else takes part makes at most 50 promises, from its check to its write", async () => {
+  const [few, many] = [await promisesOfCalls(2), await promisesOfCalls(12)];
+  expect((many - few) / 10).toBeGreaterThan(20);
+  expect((many - few) / 10).toBeLessThanOrEqual(50);
+});
+
 /** Runs a turn whose answer comes in so many chunks; returns the promises that were made from the first to the last. */
 async function promisesOfStream(
   chunks: number,

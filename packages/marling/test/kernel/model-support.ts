@@ -23,6 +23,7 @@ import {
 import { say, scriptedModel } from "marling/testing";
 import { onTestFinished } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
+import { SharedValues } from "../../src/base/shared-values.ts";
 import { Approvals } from "../../src/kernel/approvals.ts";
 import { LeaseKeeper } from "../../src/kernel/lease-keeper.ts";
 import { openSession } from "../../src/kernel/open-session.ts";
@@ -152,6 +153,8 @@ export async function resident(options: ResidentOptions = {}): Promise<Resident>
     commitBytes: 1_000_000,
     owner: "test",
     instructions,
+    prompts: new SharedValues(1),
+    environments: new SharedValues(1),
     turnBudget: 50,
     toolConcurrency: 16,
     attachmentPolicy: undefined,

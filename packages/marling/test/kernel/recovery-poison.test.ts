@@ -5,6 +5,7 @@ import type { RuntimeOptions } from "marling";
 import { sqliteStore } from "marling/sqlite";
 import { callTool, type ScriptFunction, say } from "marling/testing";
 import { expect, test } from "vitest";
+import { sha256 } from "../../src/base/digest.ts";
 import type { JournalRecord } from "../../src/model/journal.ts";
 import type { CallStore } from "../../src/testing/faulty-store.ts";
 import {
@@ -30,6 +31,11 @@ function tampered(change: (text: string, record: JournalRecord) => string): Call
   };
 }
 
+/** The model asked for something else; what its call was recorded for stays. */
+function askingForTwo(text: string, { key }: JournalRecord): string {
+  return key.endsWith(".model_call") ? text.replace('{\\"n\\":1}', '{\\"n\\":2}') : text;
+}
+
 /** A turn that has called `quick` with `{ n: 1 }` and died in the call of `wait`. */
 async function interrupted(path: string, options: Partial<RuntimeOptions> = {}): Promise<void> {
   const at = gate();
@@ -51,7 +57,7 @@ test("[E8] a call with other arguments than its recorded outcome has ends the tu
   const ran: string[] = [];
   const { session, model } = await live({
     store: sqliteStore({ path }),
-    around: tampered((text) => text.replace('{\\"n\\":1}', '{\\"n\\":2}')),
+    around: tampered(askingForTwo),
     script: [say("fine again")],
     tools: [quickTool("quick", { ran }), quickTool("wait", { ran })],
   });
@@ -69,6 +75,31 @@ test("[E8] a call with other arguments than its recorded outcome has ends the tu
   expect(await session.run("on")).toMatchObject({ text: "fine again", report: { turnId: "s:turn:2" } });
   expect(transcript(session)).toEqual(["user: go", "user: on", "assistant: fine again"]);
   expect(ran).toEqual([]);
+});
+
+test("[E8] an outcome that has digests of what it was recorded for, as earlier versions kept them, is known", async () => {
+  const path = database();
+  await interrupted(path);
+  const ran: string[] = [];
+  const changed: string[] = [];
+  const { session, model } = await live({
+    store: sqliteStore({ path }),
+    around: tampered((text) => {
+      const older = text
+        .replace('"tool":"quick","args":"{\\"n\\":1}"', `"tool":"quick","args":"${sha256('{"n":1}')}"`)
+        .replace(
+          /"messages":"(m_[^"]*)"/,
+          (_, ids: string) => `"messages":"${sha256(JSON.parse(`"${ids}"`))}"`,
+        );
+      if (older !== text) changed.push(older);
+      return older;
+    }),
+    script: [say("went on")],
+    tools: [quickTool("quick", { ran }), quickTool("wait", { ran })],
+  });
+  const report = await session.turn("go", { key: "k" }).result;
+  expect(report).toMatchObject({ text: "went on", issues: [] });
+  expect([ran, model.requests.length, new Set(changed).size]).toEqual([["wait"], 1, 3]);
 });
 
 test("[E8] a turn whose recorded tool is another now ends, and says so", async () => {
@@ -144,7 +175,7 @@ test("[E8] what joined a turn that a mismatch ends is the next turn", async () =
   await before.die();
   const { session } = await live({
     store: sqliteStore({ path }),
-    around: tampered((text) => text.replace('{\\"n\\":1}', '{\\"n\\":2}')),
+    around: tampered(askingForTwo),
     script: [say("heard")],
     tools: [quickTool("quick"), quickTool("wait")],
   });

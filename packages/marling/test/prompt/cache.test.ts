@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { PromptCache } from "../../src/prompt/cache.ts";
+import { SharedValues } from "../../src/base/shared-values.ts";
+import { PromptCache, type RenderedPrompt } from "../../src/prompt/cache.ts";
 import type { PromptInputs } from "../../src/prompt/render.ts";
 
 /** Fresh values each time: the cache compares what they say. */
@@ -51,6 +52,17 @@ test("[K31] [PR10] one prompt is kept: going back renders again", () => {
   const again = cache.render(inputs());
   expect(again).toEqual(first);
   expect(again).not.toBe(first);
+});
+
+test("[PR10] caches that share give one object for equal inputs; clearing one takes it from nobody", () => {
+  const shared = new SharedValues<RenderedPrompt>(2);
+  const [one, other] = [new PromptCache(shared), new PromptCache(shared)];
+  const first = one.render(inputs());
+  expect(other.render(inputs())).toBe(first);
+  expect(other.render(inputs({ toolNames: [] })).text).toBe(first.text);
+  one.clear();
+  const again = one.render(inputs());
+  expect([again, again === first]).toEqual([first, false]);
 });
 
 test("[PR10] a cleared cache renders again", () => {

@@ -96,6 +96,20 @@ export function openSqliteStore(options: SqliteStoreOptions, internals: SqliteIn
   return new SqliteStore(decodeOptions(options), internals);
 }
 
+/** Longer bytes are not remembered when they were put. */
+const LONGEST_COMPARED = 64 * 1024;
+
+/** Bytes that nobody else has, by their digest. */
+interface PutBytes {
+  readonly bytes: Uint8Array;
+  readonly digest: Uint8Array;
+}
+
+function copyOf(given: Uint8Array): PutBytes {
+  const bytes = given.slice();
+  return { bytes, digest: blobDigest(bytes) };
+}
+
 class SqliteStore implements Store {
   readonly isDurable: boolean;
   readonly blobs: BlobStore;
@@ -105,6 +119,8 @@ class SqliteStore implements Store {
   readonly #options: Required<SqliteStoreOptions>;
   readonly #internals: SqliteInternals;
   #opening: Promise<OpenStore> | undefined;
+  /** What was put last is often put again: it is compared before it is copied and digested. */
+  #lastPut: PutBytes | undefined;
   #isClosed = false;
 
   constructor(options: Required<SqliteStoreOptions>, internals: SqliteInternals) {
@@ -295,11 +311,13 @@ class SqliteStore implements Store {
     await store?.close();
   }
 
-  async #putBlob(bytes: Uint8Array): Promise<string> {
-    const copy = bytes.slice();
-    const digest = blobDigest(copy);
-    await this.#write(({ db }) => insertBlob(db, digest, copy));
-    return blobRef(digest);
+  async #putBlob(given: Uint8Array): Promise<string> {
+    const last = this.#lastPut;
+    const isSame = last !== undefined && Buffer.compare(last.bytes, given) === 0;
+    const put = isSame ? last : copyOf(given);
+    this.#lastPut = put.bytes.length > LONGEST_COMPARED ? undefined : put;
+    await this.#write(({ db }) => insertBlob(db, put.digest, put.bytes));
+    return blobRef(put.digest);
   }
 
   async #appendRecords(records: readonly JournalRecord[], lease?: number): Promise<void> {

@@ -1,0 +1,25 @@
+/** Values of which many have the same one, kept once by what they are made from. Bounded: the oldest makes room. */
+export class SharedValues<Value> {
+  readonly #values = new Map<string, Value>();
+  readonly #most: number;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** The value that was made from this before, or else is now. */
+  get(source: string, make: () => Value): Value {
+    const known = this.#values.get(source);
+    if (known !== undefined) return known;
+    const value = make();
+    this.#values.set(source, value);
+    const oldest = this.#values.size > this.#most ? this.#values.keys().next() : undefined;
+    if (oldest?.done === false) this.#values.delete(oldest.value);
+    return value;
+  }
+
+  /** What is made from this is made anew the next time. Those who have it keep it. */
+  drop(source: string): void {
+    this.#values.delete(source);
+  }
+}
