@@ -66,7 +66,7 @@ function assembleKnown(builder: PromptBuilder, messages: readonly ModelMessage[]
       : { messages: [], assembly: new PromptAssembly() };
   for (let at = prompt.messages.length; at < messages.length; at += 1) {
     const message = messages[at] as ModelMessage;
-    if (attachmentsOf(message).length > 0) break;
+    if (message.parts.some(isAttachment)) break;
     for (const one of convertOnce(builder, message)) prompt.assembly.add(one);
     prompt.messages.push(message);
   }
@@ -80,7 +80,11 @@ function beginsWith(messages: readonly ModelMessage[], known: readonly ModelMess
 }
 
 function attachmentsOf({ parts }: ModelMessage): readonly AttachmentPart[] {
-  return parts.filter((part) => part.kind === "attachment");
+  return parts.filter(isAttachment);
+}
+
+function isAttachment(part: ModelMessage["parts"][number]): part is AttachmentPart {
+  return part.kind === "attachment";
 }
 
 function convertOnce(builder: PromptBuilder, message: ModelMessage): readonly PromptMessage[] {

@@ -1,7 +1,7 @@
 // Commits as rows, and the path of a session: the commits of its ancestors up to where each fork left, then its own.
 
 import type { NodeId } from "../../model/ids.ts";
-import { isJsonObject, type JsonObject } from "../../model/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../model/json.ts";
 import type { TurnReport } from "../../model/turn.ts";
 import type { InboxRow } from "../contract.ts";
 import { releaseComponent } from "./component-rows.ts";
@@ -158,7 +158,8 @@ export function readNodes(
   return parts.slice(first, last + 1).flatMap((part) => {
     const low = part.no === from?.no ? from.revision : 0;
     const high = part.no === before?.no ? before.revision - 1 : part.revision;
-    return db.all(BETWEEN, part.no, low, high).flatMap((row) => decodeNodes(db, row, part));
+    const rows = db.all(BETWEEN, part.no, low, high);
+    return db.jsonOfAll(rows, "nodes", part.id).flatMap((nodes) => nodesOf(db, nodes));
   });
 }
 
@@ -167,13 +168,15 @@ export function readManifests(
   db: Connection,
   session: SessionRow,
 ): readonly (CommitPoint & { readonly manifest: Manifest })[] {
-  return lineage(db, session).flatMap((part) =>
-    db.all(`SELECT at & 4294967295 AS n, manifest ${UP_TO}`, part.no, part.revision).map((row) => ({
+  return lineage(db, session).flatMap((part) => {
+    const rows = db.all(`SELECT at & 4294967295 AS n, manifest ${UP_TO}`, part.no, part.revision);
+    const manifests = db.jsonOfAll(rows, "manifest", part.id);
+    return rows.map((row, index) => ({
       no: part.no,
       revision: db.integer(row, "n"),
-      manifest: decodeManifest(db, row, part),
-    })),
-  );
+      manifest: manifestOf(db, manifests[index] ?? null),
+    }));
+  });
 }
 
 /** Removes the commits of a session behind a revision, with their hold on components. */
@@ -217,13 +220,19 @@ function* ancestry(db: Connection, session: SessionRow): Generator<SessionKey & 
 }
 
 function decodeManifest(db: Connection, row: SqlRow, { id }: SessionKey): Manifest {
-  const manifest = db.json(row, "manifest", id);
+  return manifestOf(db, db.json(row, "manifest", id));
+}
+
+function manifestOf(db: Connection, manifest: Json): Manifest {
   if (isJsonObject(manifest) && isJsonObject(manifest.head ?? null)) return manifest as unknown as Manifest;
   throw damaged(db.path, "column manifest: expected what a commit changed, found other JSON");
 }
 
 function decodeNodes(db: Connection, row: SqlRow, { id }: SessionKey): readonly JsonObject[] {
-  const nodes = db.json(row, "nodes", id);
+  return nodesOf(db, db.json(row, "nodes", id));
+}
+
+function nodesOf(db: Connection, nodes: Json): readonly JsonObject[] {
   if (Array.isArray(nodes)) return nodes;
   throw damaged(db.path, "column nodes: expected a list, found other JSON");
 }
