@@ -1,5 +1,7 @@
 // Writes that arrive together share a transaction.
 //   WQ1  what arrives in one tick is one transaction; a caller hears of its write after COMMIT, never before.
+//   WQ5  who writes alone waits for the end of its tick only; what arrives behind that, before the process has looked for what
+//        came from outside, waits for all of it: a crowd shares its transactions.
 //   WQ2  a write that fails changes nothing and fails alone: those that shared its transaction are done again, each with a
 //        savepoint of its own. Failures are rare, and savepoints for all cost more than most writes do.
 //   WQ3  there is no await between BEGIN and COMMIT; while somebody else holds the file, waiting is asynchronous and
@@ -34,6 +36,8 @@ export class WriteQueue {
   readonly #options: WriteQueueOptions;
   #waiting: Write[] = [];
   #draining: Promise<void> | undefined;
+  /** Whether nothing was written since the process last looked for what came from outside. */
+  #isQuiet = true;
 
   constructor(db: Connection, options: WriteQueueOptions) {
     this.#db = db;
@@ -55,7 +59,7 @@ export class WriteQueue {
 
   async #drain(): Promise<void> {
     while (this.#waiting.length > 0) {
-      await new Promise(setImmediate);
+      await this.#gather();
       const writes = this.#waiting;
       this.#waiting = [];
       const outcomes = await this.#commit(writes);
@@ -64,6 +68,17 @@ export class WriteQueue {
       });
     }
     this.#draining = undefined;
+  }
+
+  /** Waits for what else arrives: until this tick is over or, where one was written in it already, until all ticks are. */
+  async #gather(): Promise<void> {
+    await new Promise<void>(this.#isQuiet ? process.nextTick : setImmediate);
+    if (!this.#isQuiet) return;
+    this.#isQuiet = false;
+    const rest = setImmediate(() => {
+      this.#isQuiet = true;
+    });
+    rest.unref(); // It waits for nothing that would happen.
   }
 
   /** Commits the writes together; when the transaction as a whole fails, each by itself. */
