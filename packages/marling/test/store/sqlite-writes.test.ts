@@ -54,6 +54,41 @@ test("[SL4] writes of one tick share one transaction", async () => {
   await store.close();
 });
 
+test("[SL4] a write that is alone waits for nothing from outside", async () => {
+  const { store, tap } = await tappedStore();
+  const order: string[] = [];
+  await new Promise(setImmediate);
+  tap.before = (sql) => {
+    if (sql === "COMMIT") order.push("commit");
+  };
+  const outside = new Promise<void>((resolve) => {
+    setImmediate(() => {
+      order.push("outside");
+      resolve();
+    });
+  });
+  await store.admit(inputOf(A, "one"));
+  await outside;
+  expect(order).toEqual(["commit", "outside"]);
+  await store.close();
+});
+
+test("[SL4] what many write one after the other, before anything comes from outside, is two transactions", async () => {
+  const { store, tap } = await tappedStore();
+  await new Promise(setImmediate);
+  const commits = countCommits(tap);
+  await store.commit(commitOf(A, 0));
+  expect(commits()).toBe(1);
+  const others: Promise<unknown>[] = [];
+  for (let index = 0; index < 20; index += 1) {
+    others.push(store.commit(commitOf(id(`s${index}`), 0)));
+    await new Promise<void>(process.nextTick);
+  }
+  await Promise.all(others);
+  expect(commits()).toBe(2);
+  await store.close();
+});
+
 test("[SL4] a tick whose writes are all refused commits nothing", async () => {
   const { store, tap } = await tappedStore();
   const commits = countCommits(tap);
