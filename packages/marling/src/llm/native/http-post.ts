@@ -161,7 +161,8 @@ class Posting {
     response.on("data", (chunk: Buffer) => {
       try {
         if (!reader.take(chunk)) this.#leave({ kind: "ended" });
-        else if (reader.isOver) this.#timer ??= setTimeout(() => this.#leave({ kind: "ended" }), TRAILING_MS);
+        else if (reader.isOver && !response.complete)
+          this.#timer ??= setTimeout(() => this.#leave({ kind: "ended" }), TRAILING_MS);
       } catch (thrown) {
         this.#leave({ kind: "broken", thrown });
       }
