@@ -374,3 +374,19 @@ test("[SL1] a store that is closed leaves everything in one file", async () => {
   expect(await query(path, "SELECT count(*) AS n FROM commits")).toEqual([{ n: 2 }]);
   expect(await query(path, "PRAGMA journal_mode")).toEqual([{ journal_mode: "wal" }]);
 });
+
+test("[BL2] bytes that were put last are known by what they are, whatever became of them since", async () => {
+  const { store } = await tappedStore();
+  const bytes = Uint8Array.of(1, 2, 3);
+  const first = await store.blobs.put(bytes);
+  expect(await store.blobs.put(bytes)).toBe(first);
+  bytes[0] = 9;
+  const second = await store.blobs.put(bytes);
+  bytes[0] = 7;
+  expect(await store.blobs.put(Uint8Array.of(1, 2, 3))).toBe(first);
+  expect([await store.blobs.get(first), await store.blobs.get(second)]).toEqual([
+    Uint8Array.of(1, 2, 3),
+    Uint8Array.of(9, 2, 3),
+  ]);
+  await store.close();
+});

@@ -1,5 +1,6 @@
 // Bytes by digest.
 //   BL1  bytes that nothing names stay for a while after they were put: whoever put them is about to name them.
+//   BL2  what is put is copied at once; what was put last is known by its bytes, and neither copied nor digested again.
 
 import { sha256Bytes } from "../../base/digest.ts";
 import type { Connection } from "./connection.ts";
@@ -36,6 +37,28 @@ export function blobDigest(bytes: Uint8Array): Uint8Array {
 
 export function blobRef(digest: Uint8Array): string {
   return PREFIX + Buffer.from(digest).toString("hex");
+}
+
+/** Longer bytes are not compared with what is put next. */
+const LONGEST_COMPARED = 64 * 1024;
+
+/** Bytes that nobody else has, and their digest. */
+interface Blob {
+  readonly bytes: Uint8Array;
+  readonly digest: Uint8Array;
+}
+
+/** Copies of what is put. What was put last is often put again: it is compared before it is copied and digested. */
+export class BlobPuts {
+  #last: Blob | undefined;
+
+  copy(given: Uint8Array): Blob {
+    if (this.#last !== undefined && Buffer.compare(this.#last.bytes, given) === 0) return this.#last;
+    const bytes = given.slice();
+    const blob: Blob = { bytes, digest: blobDigest(bytes) };
+    this.#last = bytes.length > LONGEST_COMPARED ? undefined : blob;
+    return blob;
+  }
 }
 
 /** The digests, as hex, of the blobs that a text names. */

@@ -37,7 +37,7 @@ import type {
   Withdrawal,
   WithdrawOutcome,
 } from "../contract.ts";
-import { blobDigest, blobRef, insertBlob, readBlob } from "./blob-rows.ts";
+import { BlobPuts, blobDigest, blobRef, insertBlob, readBlob } from "./blob-rows.ts";
 import { lastRevision, readNodes } from "./commit-rows.ts";
 import { commitSession, prepareCommit } from "./commit-session.ts";
 import { deleteSession } from "./delete-session.ts";
@@ -96,20 +96,6 @@ export function openSqliteStore(options: SqliteStoreOptions, internals: SqliteIn
   return new SqliteStore(decodeOptions(options), internals);
 }
 
-/** Longer bytes are not remembered when they were put. */
-const LONGEST_COMPARED = 64 * 1024;
-
-/** Bytes that nobody else has, by their digest. */
-interface PutBytes {
-  readonly bytes: Uint8Array;
-  readonly digest: Uint8Array;
-}
-
-function copyOf(given: Uint8Array): PutBytes {
-  const bytes = given.slice();
-  return { bytes, digest: blobDigest(bytes) };
-}
-
 class SqliteStore implements Store {
   readonly isDurable: boolean;
   readonly blobs: BlobStore;
@@ -119,8 +105,7 @@ class SqliteStore implements Store {
   readonly #options: Required<SqliteStoreOptions>;
   readonly #internals: SqliteInternals;
   #opening: Promise<OpenStore> | undefined;
-  /** What was put last is often put again: it is compared before it is copied and digested. */
-  #lastPut: PutBytes | undefined;
+  readonly #puts = new BlobPuts();
   #isClosed = false;
 
   constructor(options: Required<SqliteStoreOptions>, internals: SqliteInternals) {
@@ -312,12 +297,9 @@ class SqliteStore implements Store {
   }
 
   async #putBlob(given: Uint8Array): Promise<string> {
-    const last = this.#lastPut;
-    const isSame = last !== undefined && Buffer.compare(last.bytes, given) === 0;
-    const put = isSame ? last : copyOf(given);
-    this.#lastPut = put.bytes.length > LONGEST_COMPARED ? undefined : put;
-    await this.#write(({ db }) => insertBlob(db, put.digest, put.bytes));
-    return blobRef(put.digest);
+    const { digest, bytes } = this.#puts.copy(given);
+    await this.#write(({ db }) => insertBlob(db, digest, bytes));
+    return blobRef(digest);
   }
 
   async #appendRecords(records: readonly JournalRecord[], lease?: number): Promise<void> {
