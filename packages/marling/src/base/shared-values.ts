@@ -1,3 +1,5 @@
+import { keepNewest } from "./keep-newest.ts";
+
 /** Values of which many have the same one, kept once by what they are made from. Bounded: the oldest makes room. */
 export class SharedValues<Value> {
   readonly #values = new Map<string, Value>();
@@ -12,9 +14,7 @@ export class SharedValues<Value> {
     const known = this.#values.get(source);
     if (known !== undefined) return known;
     const value = make();
-    this.#values.set(source, value);
-    const oldest = this.#values.size > this.#most ? this.#values.keys().next() : undefined;
-    if (oldest?.done === false) this.#values.delete(oldest.value);
+    keepNewest(this.#values, [source, value], this.#most);
     return value;
   }
 

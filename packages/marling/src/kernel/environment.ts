@@ -50,16 +50,19 @@ export async function performEnvironment(
   const { session } = turn;
   const key = effect.key as EffectKey;
   const planned = turn.environment === undefined ? await plannedEnvironment(turn, key) : undefined;
-  if (planned !== undefined) return put(turn, planned);
+  if (planned !== undefined) return use(turn, planned);
   if (await isUnmoved(turn, key)) return;
   let made: Environment | undefined;
   const outcome = await performEffect<EnvironmentOutcome>(turn, effect, async (scope) => {
     const { remembers } = session.parts.effects;
     made = await makeEnvironment(scope, records);
-    return remembers === true ? { ref: keep(session, made).ref } : { environment: made };
+    if (remembers !== true) return { environment: made };
+    const { environment, ref } = put(session, keptOf(session, made));
+    made = environment;
+    return { ref };
   });
   const kept = "ref" in outcome ? (made ?? (await read(session, outcome.ref))) : outcome.environment;
-  put(turn, kept ?? (await makeEnvironment(turn, records)));
+  use(turn, kept ?? (await makeEnvironment(turn, records)));
 }
 
 /** Makes the environment of the next turn and keeps it, where that can be done without asking anybody. */
@@ -71,9 +74,9 @@ export function planEnvironment(session: ResidentSession): PlannedEnvironment | 
     return undefined;
   const from = { catalogKey: session.catalogKey, policy: session.policy };
   const known = isSameSource(session.plannedEnvironment?.from, from) ? session.plannedEnvironment : undefined;
-  const { environment, ref } = keep(session, known?.environment ?? environmentOf(session, []));
-  session.plannedEnvironment = { from, environment };
-  return { ref, from };
+  const kept = known?.kept ?? keptOf(session, environmentOf(session, []));
+  session.plannedEnvironment = { from, kept };
+  return { ref: put(session, kept).ref, from };
 }
 
 /** Whether the environment of the round before is that of this one: nothing moved, and no earlier run has made another. */
@@ -83,7 +86,7 @@ async function isUnmoved(turn: TurnRun, key: EffectKey): Promise<boolean> {
   return !(await isRecorded(turn, key));
 }
 
-function put(turn: TurnRun, environment: Environment): void {
+function use(turn: TurnRun, environment: Environment): void {
   turn.environment = environment;
   turn.environmentMark = turn.session.catalogKey;
 }
@@ -95,7 +98,7 @@ async function plannedEnvironment(turn: TurnRun, key: EffectKey): Promise<Enviro
   if (plan.from === undefined) return (await isRecorded(turn, key)) ? undefined : read(session, plan.ref);
   if (!isSameSource(plan.from, session)) return undefined;
   const here = session.plannedEnvironment;
-  return isSameSource(here?.from, plan.from) ? here?.environment : read(session, plan.ref);
+  return isSameSource(here?.from, plan.from) ? here?.kept.environment : read(session, plan.ref);
 }
 
 function isSameSource(
@@ -112,21 +115,18 @@ export interface KeptEnvironment {
   readonly bytes: Uint8Array;
 }
 
-const KEPT = new WeakMap<Environment, KeptEnvironment>();
+/** The one that all sessions with the same environment have. */
+function keptOf({ parts }: ResidentSession, environment: Environment): KeptEnvironment {
+  const text = JSON.stringify({ version: 1, ...environment });
+  return parts.environments.get(text, () => {
+    const bytes = Buffer.from(text);
+    return { environment, ref: parts.store.blobs.ref(bytes), bytes };
+  });
+}
 
 /** Keeps an environment; for a store that has it already that costs nothing. What names it is written together with it, or after it. */
-function keep({ parts }: ResidentSession, environment: Environment): KeptEnvironment {
-  const { blobs } = parts.store;
-  let kept = KEPT.get(environment);
-  if (kept === undefined) {
-    const text = JSON.stringify({ version: 1, ...environment });
-    kept = parts.environments.get(text, () => {
-      const bytes = Buffer.from(text);
-      return { environment, ref: blobs.ref(bytes), bytes };
-    });
-    KEPT.set(environment, kept);
-  }
-  blobs.put(kept.bytes).catch(() => undefined); // Whatever names it fails as well, or makes it again.
+function put({ parts }: ResidentSession, kept: KeptEnvironment): KeptEnvironment {
+  parts.store.blobs.put(kept.bytes).catch(() => undefined); // Whatever names it fails as well, or makes it again.
   return kept;
 }
 

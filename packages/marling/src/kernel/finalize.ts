@@ -29,9 +29,7 @@ export async function finalize(turn: TurnRun, driven: DrivenTurn): Promise<Final
     ? await askHooks(turn, ended)
     : { added: [], events: [] };
   const final = added.length === 0 ? ended : { ...ended, records: [...ended.records, ...added] };
-  if (plugins.hasRuntimeEventHooks) {
-    await tellTurn(turn, () => ({ kind: "turn_finalized", sessionId, turn: summarize(turn, final) }));
-  }
+  await tellTurn(turn, () => ({ kind: "turn_finalized", sessionId, turn: summarize(turn, final) }));
   return { ...final, events };
 }
 

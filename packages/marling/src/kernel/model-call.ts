@@ -105,8 +105,7 @@ function messageIds(records: readonly TurnRecord[]): string {
 async function callModel(turn: TurnRun, call: ModelCall): Promise<Pick<Ended, "result" | "prose">> {
   try {
     const { reason, ...ended } = await tryModels(turn, call);
-    if (reason !== undefined && turn.session.plugins.hasAssistantStreamFinishedHooks)
-      await finishStream(turn, reason);
+    if (reason !== undefined) await finishStream(turn, reason);
     return ended;
   } catch (thrown) {
     if (call.made.length > 0) await finishStream(turn, "provider_error");
@@ -255,10 +254,7 @@ async function conclude(turn: TurnRun, stream: ModelStream, end: StreamEnd): Pro
     case "failure":
       return { result: { ...end, failure: { ...end.failure, usage: stream.usage ?? NO_USAGE } } };
     case "response": {
-      const seen = asSeen(end.response, stream);
-      const response = turn.session.plugins.hasAssistantResponseHooks
-        ? await transformResponse(turn, seen)
-        : ({ kind: "response", response: seen } as const);
+      const response = await transformResponse(turn, asSeen(end.response, stream));
       const shown = stream.hasText
         ? showRest(turn, response.response, stream)
         : showProse(turn, response.response, stream.round);

@@ -8,6 +8,7 @@
 //   RS5  sources are read again at every overlay, changed or not; what they changed is seen, and nothing else moves.
 
 import { type ErrorCode, MarlingError, messageOf } from "../base/errors.ts";
+import { keepNewest } from "../base/keep-newest.ts";
 import { SerialQueue } from "../base/serial-queue.ts";
 import type { SharedList } from "../base/shared-list.ts";
 import type { FrameId, SessionId } from "../model/ids.ts";
@@ -29,7 +30,7 @@ import type { ToolCatalog } from "../tool/catalog.ts";
 import type { ToolManifest, ToolProvider } from "../tool/contract.ts";
 import type { ToolRegistry } from "../tool/registry.ts";
 import type { StartedChildTurn } from "./child-turns.ts";
-import type { Environment, EnvironmentSource } from "./environment.ts";
+import type { EnvironmentSource, KeptEnvironment } from "./environment.ts";
 import { ObservationLog } from "./observation-log.ts";
 import type { KernelParts } from "./parts.ts";
 import { ProjectedHistory } from "./projected-history.ts";
@@ -91,7 +92,7 @@ export class ResidentSession {
   /** Set when others may have committed to the session, or a turn of it ended half-way: looked at before the next one. */
   isDoubtful = false;
   /** The environment that the next turn begins with if nothing moves, and what it was made from. */
-  plannedEnvironment: { readonly from: EnvironmentSource; readonly environment: Environment } | undefined;
+  plannedEnvironment: { readonly from: EnvironmentSource; readonly kept: KeptEnvironment } | undefined;
   /** The turn that runs, if one does. */
   running: { readonly turnId: string; readonly control: TurnControl } | undefined;
   /** Turns of sessions below that plugins started here and have not awaited. */
@@ -328,12 +329,8 @@ export class ResidentSession {
 
   #catalogEntry(): CatalogEntry {
     const key = this.catalogKey;
-    const known = this.#catalogs.get(key);
-    const entry = known ?? this.#buildCatalog();
-    if (known !== undefined) this.#catalogs.delete(key); // Put behind the others: the first is the one used longest ago.
-    this.#catalogs.set(key, entry);
-    if (this.#catalogs.size > KEPT_CATALOGS)
-      this.#catalogs.delete(this.#catalogs.keys().next().value as string);
+    const entry = this.#catalogs.get(key) ?? this.#buildCatalog();
+    keepNewest(this.#catalogs, [key, entry], KEPT_CATALOGS);
     return entry;
   }
 

@@ -295,8 +295,7 @@ async function conclude(
     return { pending: result, since: scope.session.parts.clock.now(), durationMs };
   }
   const output = isPendingResult(result) ? withoutKey(call.name) : result;
-  if (run.options.isAbandoned()) return { output, durationMs };
-  if (!hasAfterCall(scope, output)) return { output, durationMs };
+  if (run.options.isAbandoned() || !hasAfterCall(scope, output)) return { output, durationMs };
   return { output: await afterCall(scope, { call, manifest, output, durationMs }), durationMs };
 }
 

@@ -258,20 +258,27 @@ describe("the environment of a turn", () => {
   });
 });
 
-test("[EN4] sessions with the same prompt and tools have one environment, others their own", async () => {
-  const requests: ModelRequest[] = [];
-  const { runtime } = await onDisk({ model: toolModel(requests), instructions: "Say what you saw." });
-  const asked = async (id: string, instructions?: string): Promise<ModelRequest | undefined> => {
-    const session = await runtime.session(id, instructions === undefined ? {} : { instructions });
-    await session.run("go");
-    return requests.at(-1);
-  };
-  const [one, other, third] = [await asked("one"), await asked("two"), await asked("three", "Say less.")];
-  expect(other?.system).toBe(one?.system);
-  expect(other?.tools).toBe(one?.tools);
-  expect(third?.system).toContain("Say less.");
-  expect(third?.tools).not.toBe(one?.tools);
-});
+test.each<[string, Omit<RuntimeOptions, "store">]>([
+  ["where nobody is asked", {}],
+  ["where a prompt hook is", { plugins: [plugin("asked", { prompt: () => [] })] }],
+])(
+  "[EN4] sessions with the same prompt and tools have one environment, others their own, %s",
+  async (_name, options) => {
+    const requests: ModelRequest[] = [];
+    const model = toolModel(requests);
+    const { runtime } = await onDisk({ ...options, model, instructions: "Say what you saw." });
+    const asked = async (id: string, instructions?: string): Promise<ModelRequest | undefined> => {
+      const session = await runtime.session(id, instructions === undefined ? {} : { instructions });
+      await session.run("go");
+      return requests.at(-1);
+    };
+    const [one, other, third] = [await asked("one"), await asked("two"), await asked("three", "Say less.")];
+    expect(other?.system).toBe(one?.system);
+    expect(other?.tools).toBe(one?.tools);
+    expect(third?.system).toContain("Say less.");
+    expect(third?.tools).not.toBe(one?.tools);
+  },
+);
 
 /** The promises of a turn in which the model asks for so many calls at once. */
 async function promisesOfCalls(count: number): Promise<number> {

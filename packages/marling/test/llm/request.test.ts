@@ -354,4 +354,11 @@ test("[LA22] schemas are given as copies that are not frozen, the same in every 
   expect(given[0]).toEqual([schema, schema]);
   expect(isThawed(given[0])).toBe(true);
   expect(given[1]?.map((one, index) => one === given[0]?.[index])).toEqual([true, true]);
+  const open = frozen({ properties: { a: { type: "number" } } });
+  for (let count = 0; count < 2; count += 1)
+    responseOf(await call(port, { tools: [{ ...ADD, inputSchema: open }] }, signal));
+  const [before, after] = model.calls.slice(2).map(({ tools }) => tools?.[0]?.inputSchema);
+  expect(before).toEqual({ type: "object", ...open });
+  expect(isThawed(before)).toBe(true);
+  expect(after?.properties).toBe(before?.properties);
 });

@@ -76,7 +76,8 @@ function markedForCache(system: string, prompt: readonly PromptMessage[]): CallO
 
 function functionTool(tool: ToolSpec): NonNullable<CallOptions["tools"]>[number] {
   const { name, description } = tool;
-  return { type: "function", name, description, inputSchema: thawed(inputSchemaOf(tool)) };
+  const inputSchema = inputSchemaOf({ ...tool, inputSchema: thawed(tool.inputSchema) });
+  return { type: "function", name, description, inputSchema };
 }
 
 const THAWED = new WeakMap<JsonObject, JsonObject>();

@@ -78,8 +78,9 @@ function learn(before: string, data: string): KnownEvent | undefined {
   if (same === 0) return undefined;
   const open = data.lastIndexOf('"', same - 1);
   const close = data.indexOf('"', open + 1);
-  if (open < 0 || close < same || !before.endsWith(data.slice(close))) return undefined; // More than a text differs.
+  if (open < 0 || close < same) return undefined;
   const [start, end] = [data.slice(0, open + 1), data.slice(close)];
+  if (!before.endsWith(end)) return undefined; // More than a text differs.
   const probe = PROBES.find((text) => !data.includes(text));
   if (probe === undefined) return undefined;
   const event = eventOf(start + probe + end);

@@ -4,6 +4,7 @@
 //   RM3  nothing of it is handed out that a caller could change.
 //   RM4  it is bounded: of so many sessions, and of each no more than a turn needs.
 
+import { keepNewest } from "../../base/keep-newest.ts";
 import type { JournalRecord } from "../../model/journal.ts";
 import type { SqlRow } from "./driver.ts";
 import type { SessionRow } from "./session-rows.ts";
@@ -97,8 +98,5 @@ export class RowMemory {
 
 /** Adds to what is remembered; what was added longest ago makes room. */
 export function keep<Key, Value>(map: Map<Key, Value>, key: Key, value: Value): void {
-  map.delete(key);
-  map.set(key, value);
-  const oldest = map.size > REMEMBERED ? map.keys().next() : undefined;
-  if (oldest?.done === false) map.delete(oldest.value);
+  keepNewest(map, [key, value], REMEMBERED);
 }
