@@ -3,11 +3,13 @@
 //   BU1  what `import "marling"` needs is one chunk: one large file loads faster than a dozen, and 300 take thrice as long.
 //   BU2  nothing of another package is taken in: what is imported from one must be declared.
 //   BU3  a file is written only when it differs, and one that no longer belongs to the bundle is removed.
+//   BU4  what the first turns of a process run is compiled when it is loaded (compile-early.mjs).
 
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { rolldown } from "rolldown";
-import { filesBelow, StepFailed } from "./workspace.mjs";
+import { compileEarly } from "./compile-early.mjs";
+import { filesBelow, quiet, StepFailed } from "./workspace.mjs";
 
 /**
  * Started as processes, so they are files of their own: where they are looked for below dist, and their source.
@@ -29,7 +31,8 @@ export async function bundle(folder) {
   /** @type {Manifest} */
   const manifest = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
   const output = await generate(manifest, folder).catch((error) => {
-    throw new StepFailed(`${manifest.name} cannot be bundled: ${error.message}`);
+    const reason = error instanceof StepFailed ? error.output : error.message;
+    throw new StepFailed(`${manifest.name} cannot be bundled: ${reason}`);
   });
   refuseForeign(output, folder);
   return write(output, join(folder, "dist"));
@@ -52,7 +55,8 @@ async function generate(manifest, folder) {
       if (level === "warn") throw new Error(log.message);
     },
   });
-  const { output } = await build.generate({
+  /** @type {import("rolldown").OutputOptions} */
+  const options = {
     dir: join(folder, "dist"),
     format: "esm",
     entryFileNames: "[name].js",
@@ -60,9 +64,29 @@ async function generate(manifest, folder) {
     chunkFileNames: front === undefined ? "[name].js" : "chunks/[name].js",
     sourcemap: true,
     ...(front === undefined ? {} : { codeSplitting: { groups: [{ name: coreOf(front) }] } }),
-  });
+  };
+  // Plugins see a file before it is minified.
+  const draft = () => build.generate({ ...options, minify: false });
+  const called = front === undefined ? {} : await calledFirst((await draft()).output, folder);
+  const { output } = await build.generate({ ...options, plugins: [compileEarly(called)] });
   await build.close();
   return output;
+}
+
+/**
+ * Runs first turns on a draft of the bundle, beside where it will be.
+ * @param {readonly Output[]} output
+ * @param {string} folder
+ * @returns {Promise<Record<string, readonly number[]>>} by file, where the functions begin that were called
+ */
+async function calledFirst(output, folder) {
+  const draft = join(folder, "dist", ".draft");
+  try {
+    write(output, draft);
+    return JSON.parse(await quiet(process.execPath, [join(import.meta.dirname, "first-turn.mjs"), draft]));
+  } finally {
+    rmSync(draft, { recursive: true, force: true });
+  }
 }
 
 /**

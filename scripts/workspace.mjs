@@ -280,7 +280,8 @@ const pathOf = (folder, file) => relative(root, join(folder, file)).replaceAll("
  */
 function digests(folder) {
   const own = ["package.json", "tsconfig.json", ...sourcesOf(folder).map((file) => `src/${file}`)];
-  const shared = ["package-lock.json", "tsconfig.base.json", "scripts/bundle.mjs"];
+  const scripts = ["bundle", "compile-early", "first-turn"].map((name) => `scripts/${name}.mjs`);
+  const shared = ["package-lock.json", "tsconfig.base.json", ...scripts];
   const files = [...shared, ...own.map((file) => pathOf(folder, file))];
   return Object.fromEntries(files.map((file) => [file, digest(readFileSync(join(root, file)))]));
 }

@@ -6,6 +6,8 @@ export const LONGEST_LINE_BYTES = 8192;
 
 const NEWLINE = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
+/** What stands for a character that is no text. */
+const REPLACEMENT = String.fromCharCode(0xfffd);
 
 /** Splits a stream at its newlines. Blank lines are left out; the rest of a line that is too long is cut, and it says so. */
 export class MonitorLines {
@@ -46,7 +48,7 @@ export class MonitorLines {
     this.#length = 0;
     this.#isCut = false;
     // Databases refuse a NUL inside a text.
-    if (line.trim() !== "") lines.push(line.replaceAll("\0", "\ufffd"));
+    if (line.trim() !== "") lines.push(line.replaceAll("\0", REPLACEMENT));
   }
 
   #wholeText(): string {

@@ -1,7 +1,8 @@
 // The package as it is built (scripts/bundle.mjs): what each entry loads, in a process of its own.
 
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { buildIfStale, filesBelow, library } from "../../../../scripts/workspace.mjs";
@@ -86,6 +87,52 @@ test("a stack trace names the source", () => {
     try { definePlugin({}); } catch (error) { console.log(JSON.stringify(error.stack)); }
   `;
   expect(run(program, "--enable-source-maps")).toMatch(/[/\\]src[/\\]plugin[/\\]define-plugin\.ts:\d+:\d+/);
+});
+
+test("[BU4] what a first turn calls was compiled with its file, what it does not call was not", () => {
+  const folder = mkdtempSync(join(tmpdir(), "marling-bundle-"));
+  const log = join(folder, "functions.log");
+  const program = `
+    const { createRuntime } = await import("marling");
+    const { say, scriptedModel } = await import("marling/testing");
+    const runtime = createRuntime({ model: scriptedModel([say("Yes.")]) });
+    const { text } = await (await runtime.session("a")).run("Is it?");
+    await runtime.close();
+    console.log(JSON.stringify(text));
+  `;
+  try {
+    expect(run(program, "--no-logfile-per-isolate", "--log-function-events", `--logfile=${log}`)).toBe(
+      "Yes.",
+    );
+    const parsed = readFileSync(log, "utf8")
+      .split("\n")
+      .map((line) => line.split(","));
+    const namesOf = (event: string): readonly (string | undefined)[] =>
+      parsed.filter(([kind, what]) => kind === "function" && what === event).map((fields) => fields[7]);
+    expect(namesOf("first-execution")).toContain("runTurn");
+    expect(namesOf("parse-function")).not.toContain("runTurn");
+    expect(namesOf("preparse-resolution")).toContain("forkGraph");
+    expect(namesOf("preparse-resolution")).not.toContain("runTurn");
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test("[BU4] a stack trace through such a function names its source", () => {
+  const program = `
+    const { createRuntime } = await import("marling");
+    try { createRuntime({ turnBudget: "many" }); } catch (error) { console.log(JSON.stringify(error.stack)); }
+  `;
+  const stack = String(run(program, "--enable-source-maps"));
+  const [, file, line] = /at createRuntime \((?:file:\/\/)?(.*):(\d+):\d+\)/.exec(stack) ?? [];
+  expect(readFileSync(String(file), "utf8").split("\n")[Number(line) - 1]).toContain("checkRuntimeOptions(");
+});
+
+test("a bundle has no character that makes an engine keep it in twice the memory", () => {
+  const wide = loadedBy("marling", "marling/sqlite", "marling/models").filter((file) =>
+    /[\u0100-\uffff]/.test(readFileSync(join(dist, file), "utf8")),
+  );
+  expect(wide).toEqual([]);
 });
 
 const isScript = (file: string): boolean => file.endsWith(".js");
