@@ -49,8 +49,11 @@ export interface EffectHost {
   hasBegun?(turn: TurnName, key: EffectKey): Promise<boolean>;
   /** Whether outcomes of an earlier run are known that this run has not come to yet. */
   isReplaying?(turn: TurnName): Promise<boolean>;
-  /** Writes what is known of a turn and not written yet; called before code that is no effect. */
-  flush?(turn: TurnName): Promise<void>;
+  /**
+   * Writes what is known of a turn and not written yet: all of it before the turn is left alone, and what was paid for
+   * before code that is no effect. A host may write more than it is asked for.
+   */
+  flush?(turn: TurnName, what: "all" | "paid"): Promise<void>;
   /** The turn is committed, or left alone for a while: nothing of it need be kept in memory. */
   forget?(turn: TurnName): void;
 }

@@ -54,8 +54,9 @@ export function journalEffects(rows: JournalStore): EffectHost {
     knows: async (turn, key) => (await open(turn)).knows(key),
     hasBegun: async (turn, key) => (await open(turn)).hasBegun(key),
     isReplaying: async (turn) => (await open(turn)).isReplaying,
-    flush: async (turn) => {
-      await (await turns.get(nameOf(turn)))?.flush(turn.lease);
+    flush: async (turn, what) => {
+      const journal = await turns.get(nameOf(turn));
+      await (what === "all" ? journal?.flush(turn.lease) : journal?.flushOwed(turn.lease));
     },
     forget: (turn) => void turns.delete(nameOf(turn)),
   };
@@ -134,6 +135,11 @@ class TurnJournal {
     return this.#written();
   }
 
+  /** As `flush`, when something is owed; else only what is being written is waited for. */
+  flushOwed(lease: number | undefined): Promise<unknown> | undefined {
+    return this.#isOwed ? this.flush(lease) : this.#written();
+  }
+
   #written(): Promise<unknown> | undefined {
     return this.#gathering ?? this.#writing;
   }
@@ -163,7 +169,7 @@ class TurnJournal {
       const planned = plan === undefined ? {} : { outcome: plan };
       this.#unwritten.push({ sessionId, turnId, key, status: "started", ...planned });
     }
-    return isMarked || this.#isOwed || !CHEAP.has(kind) ? this.flush(lease) : this.#written();
+    return isMarked || !CHEAP.has(kind) ? this.flush(lease) : this.flushOwed(lease);
   }
 
   #remember({ sessionId, turnId, key, kind }: EffectRequest, outcome: Json): void {

@@ -15,12 +15,12 @@ export async function tell(
 }
 
 /**
- * As `tell`, with the failures in the report of the turn. Handlers are no effects, so what effects have come to is
- * written before they run.
+ * As `tell`, with the failures in the report of the turn. Handlers are no effects, so what effects were paid for is
+ * written before they run; hooks that were asked before them may be asked again.
  */
 export async function tellTurn(turn: TurnRun, event: () => LifecycleEvent): Promise<void> {
   const { session } = turn;
-  if (session.plugins.hasRuntimeEventHooks) await session.parts.effects.flush?.(nameOf(turn));
+  if (session.plugins.hasRuntimeEventHooks) await session.parts.effects.flush?.(nameOf(turn), "paid");
   reportIssues(turn, await tell(session, event));
 }
 

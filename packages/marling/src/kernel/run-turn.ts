@@ -75,7 +75,7 @@ async function runPart(
   } catch (thrown) {
     if (!(thrown instanceof TurnParked)) throw thrown;
     turn.control.refuseLost();
-    await effects.flush?.(nameOf(turn));
+    await effects.flush?.(nameOf(turn), "all");
     throw thrown;
   } finally {
     effects.forget?.(nameOf(turn));

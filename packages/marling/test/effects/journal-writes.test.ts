@@ -42,6 +42,18 @@ test("[JE2] what was paid for is written before a hook runs, and what hooks came
   expect(appends.slice(1)).toEqual([["done checkpoint", "done after"], ["done code"]]);
 });
 
+test("[JE2] before code that is no effect what was paid for is written, and what hooks came to is not", async () => {
+  const { effects, appends } = watched();
+  await run(effects, "before", "hook_phase");
+  await effects.flush?.(turn, "paid");
+  expect(appends).toEqual([]);
+  await effects.flush?.(turn, "all");
+  expect(appends).toEqual([["done before"]]);
+  await run(effects, "model", "model_call");
+  await effects.flush?.(turn, "paid");
+  expect(appends.slice(1)).toEqual([["done model"]]);
+});
+
 test("[JE2] a hook waits for what was paid for until it is written, also when somebody else asked for the write", async () => {
   let written = (): void => undefined;
   const slow = new Promise<void>((resolve) => {
@@ -50,7 +62,7 @@ test("[JE2] a hook waits for what was paid for until it is written, also when so
   const effects = journalEffects({ append: () => slow, read: async () => [] });
   await run(effects, "model", "model_call");
   const order: string[] = [];
-  const flushed = effects.flush?.(turn).then(() => order.push("written"));
+  const flushed = effects.flush?.(turn, "all").then(() => order.push("written"));
   const hook = effects.run({ ...turn, key: "hook" as EffectKey, kind: "hook_phase" }, async () => {
     order.push("hook");
     return null;

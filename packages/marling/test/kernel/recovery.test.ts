@@ -49,7 +49,7 @@ test("[JE2] an outcome is written with the next effect that is performed, that o
   });
   expect(store.appends).toEqual([["done 0.model_call"], ["done 0.tool.a.1"]]);
   await journal.run(request("1.model_call"), async () => 3);
-  await journal.flush?.(turn);
+  await journal.flush?.(turn, "all");
   expect(store.appends.at(-1)).toEqual(["done 1.model_call"]);
 });
 

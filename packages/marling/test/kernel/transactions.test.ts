@@ -123,6 +123,12 @@ describe("a text turn", () => {
     ["turn.checkpoint and turn.after", { turn: { checkpoint: silent, after: silent } }, ONE_MORE],
     // As before, and when they have been told of the commit that is written too.
     ["session.onEvent", { session: { onEvent: silent } }, [...ONE_MORE, "outbox"]],
+    // What the hooks after the turn came to rides with the commit: whoever is told of its end may be told again.
+    [
+      "turn.after and session.onEvent",
+      { turn: { after: silent }, session: { onEvent: silent } },
+      [...ONE_MORE, "outbox"],
+    ],
   ];
   test.each(variants)("[E4] with %s", async (_hook, parts, expected) => {
     const { session, writes } = await counted({ plugins: [hooked(parts)] });

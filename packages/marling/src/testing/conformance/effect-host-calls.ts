@@ -108,7 +108,7 @@ export const callCases: readonly EffectCase[] = [
     rule: "JE2",
     title: "a turn that nothing is known of can be written and forgotten",
     run: async ({ effects }) => {
-      await effects.flush?.(effect("any"));
+      await effects.flush?.(effect("any"), "all");
       effects.forget?.(effect("any"));
       assert.equal((await performed(effects, effect("0.tool.c1.1"), 1)).outcome, 1);
     },

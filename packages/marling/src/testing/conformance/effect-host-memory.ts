@@ -64,7 +64,7 @@ export const memoryCases: readonly EffectCase[] = [
   ),
   memoryCase("JE2", "an outcome is written when that is asked for", async ({ effects, reopen }) => {
     await performed(effects, MODEL, "first");
-    await effects.flush?.(MODEL);
+    await effects.flush?.(MODEL, "paid");
     assert.equal((await performed(await reopen(), MODEL, "second")).isPerformed, false);
   }),
   memoryCase("JE2", "what was written is known after the turn left memory", async ({ effects }) => {
@@ -116,7 +116,7 @@ export const memoryCases: readonly EffectCase[] = [
   }),
   memoryCase("JE4", "a fault is not known in another process", async ({ effects, reopen }) => {
     await fail(effects, MODEL);
-    await effects.flush?.(MODEL);
+    await effects.flush?.(MODEL, "all");
     const other = await reopen();
     assert.equal((await other.knows?.(MODEL, MODEL.key)) ?? false, false);
     assert.equal((await performed(other, MODEL, "done")).isPerformed, true);
