@@ -167,6 +167,18 @@ test("[LA13] nothing is shown behind an abort, not even of the same read", async
   expect(outcome).toMatchObject({ kind: "failure", failure: { kind: "cancelled" } });
 });
 
+test.each([10, 100_000])(
+  "[LN4] %i times a text whose characters have several bytes arrives whole",
+  async (count) => {
+    const system = "h\u00e9 \ud83d\ude00".repeat(count);
+    const server = await wireServer([{ kind: "stream", events: [HI] }]);
+    responseOf(await call(model(server.url), { system }));
+    const [sent] = server.sent;
+    expect(sent?.headers["content-length"]).toBe(String(Buffer.byteLength(sent?.text ?? "")));
+    expect(sent?.body).toMatchObject({ messages: [{ role: "system", content: system }, { role: "user" }] });
+  },
+);
+
 test("[LN4] compressed answers are not asked for", async () => {
   const server = await wireServer([{ kind: "stream", events: [HI] }]);
   responseOf(await call(model(server.url)));
