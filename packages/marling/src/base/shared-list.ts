@@ -46,6 +46,21 @@ export class SharedList<T> implements Iterable<T> {
     return new SharedList<T>(SharedList.#segmentOf([...items], undefined), items.length, keyOf);
   }
 
+  /** As `of`, without items whose key an earlier one has. */
+  static distinct<T>(items: Iterable<T>, keyOf: (item: T) => string): SharedList<T> {
+    const segment = SharedList.#segmentOf<T>([], undefined);
+    const positions = new Map<string, number>();
+    for (const item of items) {
+      const key = keyOf(item);
+      if (positions.has(key)) continue;
+      positions.set(key, segment.items.length);
+      segment.items.push(item);
+    }
+    segment.positions = positions;
+    segment.indexed = segment.items.length;
+    return new SharedList<T>(segment, segment.items.length, keyOf);
+  }
+
   /** As `of`, behind items that are loaded when they are read. */
   static behind<T>(
     earlier: EarlierItems<T>,

@@ -7,7 +7,8 @@ import type { TokenUsage, UsageEntry } from "../model/usage.ts";
 import { decodeFrame } from "../session/decode-frame.ts";
 import { decodeSessionNode } from "../session/decode-node.ts";
 import type { Frame, FrameAssignment } from "../session/frame.ts";
-import { forkGraph, loadGraph, type SessionGraph } from "../session/graph.ts";
+import { forkGraph, type SessionGraph } from "../session/graph.ts";
+import { loadGraph } from "../session/load-graph.ts";
 import type { SessionNode } from "../session/node.ts";
 import type { SessionHead, StoredSession } from "../store/contract.ts";
 

@@ -32,6 +32,8 @@ export function promptMemory(): Pick<PromptBuilder, "converted" | "assembled"> {
   return { converted: new WeakMap(), assembled: new WeakMap() };
 }
 
+const NONE_SHOWN: MessageTarget["shown"] = new Map();
+
 export interface PromptSite {
   readonly blobs: AttachmentReader["blobs"];
   readonly withheld: ReadonlySet<string>;
@@ -90,7 +92,7 @@ function isAttachment(part: ModelMessage["parts"][number]): part is AttachmentPa
 function convertOnce(builder: PromptBuilder, message: ModelMessage): readonly PromptMessage[] {
   const known = builder.converted.get(message);
   if (known !== undefined) return known;
-  const converted = convertMessage(message, targetOf(builder, new Map()));
+  const converted = convertMessage(message, targetOf(builder, NONE_SHOWN));
   builder.converted.set(message, converted);
   return converted;
 }

@@ -27,27 +27,40 @@ export interface MessageTarget {
   readonly shown: ReadonlyMap<AttachmentPart, TextPart | FilePart>;
 }
 
+/** Where a part stands in its message. */
+interface PartSite {
+  readonly parts: readonly MessagePart[];
+  readonly index: number;
+  readonly target: MessageTarget;
+}
+
 type Replayable = { readonly text: string; readonly replay?: JsonObject };
 
 /** The messages that a message becomes: none when nothing of it can be sent. Results come before other words. */
-export function convertMessage(message: ModelMessage, target: MessageTarget): readonly PromptMessage[] {
-  if (message.role === "assistant") {
-    const content = message.parts.flatMap((part) => assistantPart(part, target));
-    return content.length === 0 ? [] : [{ role: "assistant", content: fitted(content) }];
+export function convertMessage(
+  { role, parts }: ModelMessage,
+  target: MessageTarget,
+): readonly PromptMessage[] {
+  if (role === "assistant") {
+    const content = converted(parts, (part) => assistantPart(part, target));
+    return content.length === 0 ? [] : [{ role, content }];
   }
-  const results = message.parts
-    .filter((part) => part.kind === "tool_result")
-    .map((part) => toolResult(part, target));
-  const content = userParts(message.parts, target);
-  return [
-    ...(results.length === 0 ? [] : [{ role: "tool" as const, content: fitted(results) }]),
-    ...(content.length === 0 ? [] : [{ role: "user" as const, content: fitted(content) }]),
-  ];
+  const results = converted(parts, (part) => (part.kind === "tool_result" ? [toolResult(part, target)] : []));
+  const content = converted(parts, (part, index) => userPart(part, { parts, index, target }));
+  const words: readonly PromptMessage[] = content.length === 0 ? [] : [{ role: "user", content }];
+  return results.length === 0 ? words : [{ role: "tool", content: results }, ...words];
 }
 
-/** A list in as much memory as it needs: what is put together item by item has room for a dozen more, and is kept. */
-function fitted<T>(list: readonly T[]): readonly T[] {
-  return list.slice();
+/**
+ * What parts become, in as much memory as it needs: a list that is put together item by item has room for a dozen more, and
+ * what is made here is kept. Most messages have one part.
+ */
+function converted<T>(
+  parts: readonly MessagePart[],
+  convert: (part: MessagePart, index: number) => readonly T[],
+): readonly T[] {
+  const [first] = parts;
+  return first !== undefined && parts.length === 1 ? convert(first, 0) : parts.flatMap(convert).slice();
 }
 
 function assistantPart(part: MessagePart, target: MessageTarget): AssistantMessage["content"] {
@@ -75,35 +88,33 @@ function assistantPart(part: MessagePart, target: MessageTarget): AssistantMessa
   }
 }
 
-function userParts(parts: readonly MessagePart[], target: MessageTarget): readonly (TextPart | FilePart)[] {
-  const counts = new Map<string | undefined, number>();
-  return parts.flatMap((part): readonly (TextPart | FilePart)[] => {
-    switch (part.kind) {
-      case "attachment": {
-        const shown = target.shown.get(part);
-        if (shown === undefined) return [];
-        return part.callId === undefined ? [shown] : [heading(part, counts), shown];
-      }
-      case "text":
-      case "prose":
-      case "code":
-      case "output":
-      case "error":
-        return textParts(wordsOf(part));
-      case "tool_call":
-      case "tool_result":
-      case "reasoning":
-        return [];
-      default:
-        return unreachable(part);
+function userPart(part: MessagePart, site: PartSite): readonly (TextPart | FilePart)[] {
+  switch (part.kind) {
+    case "attachment": {
+      const shown = site.target.shown.get(part);
+      if (shown === undefined) return [];
+      return part.callId === undefined ? [shown] : [heading(part, site), shown];
     }
-  });
+    case "text":
+    case "prose":
+    case "code":
+    case "output":
+    case "error":
+      return textParts(wordsOf(part));
+    case "tool_call":
+    case "tool_result":
+    case "reasoning":
+      return [];
+    default:
+      return unreachable(part);
+  }
 }
 
 /** Results are text; their files follow behind the results, numbered as the text of the result numbers them. */
-function heading({ callId, name }: AttachmentPart, counts: Map<string | undefined, number>): TextPart {
-  const count = (counts.get(callId) ?? 0) + 1;
-  counts.set(callId, count);
+function heading({ callId, name }: AttachmentPart, { parts, index, target }: PartSite): TextPart {
+  const isCounted = (part: MessagePart): boolean =>
+    part.kind === "attachment" && part.callId === callId && target.shown.has(part);
+  const count = parts.slice(0, index).filter(isCounted).length + 1;
   return { type: "text", text: `[attachment ${count}${name === undefined ? "" : ` of ${name}`}]` };
 }
 

@@ -7,7 +7,7 @@
 // The rest of the rules is in SPEC.md.
 
 import { MarlingError } from "../base/errors.ts";
-import { type EarlierItems, SharedList } from "../base/shared-list.ts";
+import { SharedList } from "../base/shared-list.ts";
 import {
   appendedNodeId,
   type FrameId,
@@ -54,16 +54,6 @@ export interface FrameOpening {
 export interface Appended {
   readonly graph: SessionGraph;
   readonly nodes: readonly SessionNode[];
-}
-
-export interface GraphParts {
-  readonly sessionId: SessionId;
-  /** The active path, oldest first. */
-  readonly nodes: readonly SessionNode[];
-  /** What is before those, for when somebody reads it. The current frame was opened behind it. */
-  readonly earlier?: EarlierItems<SessionNode> | undefined;
-  readonly frames: readonly Frame[];
-  readonly currentFrameId: FrameId;
 }
 
 /** The operation that opens a session. No other is blank, so its node has an id that no other can have. */
@@ -199,47 +189,7 @@ export function forkGraph(
   return checked({ ...parts, currentFrameId: node.frameId, leaf: at });
 }
 
-/**
- * A graph from what was stored of it. Anything that does not fit together is corruption, and nothing is healed. Nodes that
- * are there only when somebody reads them are checked then.
- */
-export function loadGraph(parts: GraphParts): SessionGraph {
-  const { sessionId, nodes, frames, currentFrameId, earlier } = parts;
-  const known = new Set(frames.map((frame) => frame.id));
-  const ids = new Set<string>();
-  const check = (list: readonly SessionNode[], before: NodesBefore): void => {
-    let { length: generation, last: parent } = before;
-    for (const node of list) {
-      checkNode(node, { sessionId, known, generation, parent, ids });
-      generation += 1;
-      parent = node.id;
-    }
-  };
-  if (!known.has(currentFrameId)) throw missingFrame(sessionId, currentFrameId);
-  const [first] = nodes;
-  if (first === undefined) throw corrupt(sessionId, "at least the node that opened it, found none");
-  check(nodes, { length: earlier?.length ?? 0, last: earlier === undefined ? undefined : first.parentId });
-  const load = (): readonly SessionNode[] => {
-    const loaded = earlier?.load() ?? [];
-    check(loaded, { length: 0, last: undefined });
-    if (loaded.length === earlier?.length && loaded.at(-1)?.id === first.parentId) return loaded;
-    throw corrupt(sessionId, `${earlier?.length} nodes before ${first.id}, the last of them its parent`);
-  };
-  const path =
-    earlier === undefined
-      ? SharedList.of(nodes, nodeKey)
-      : SharedList.behind({ length: earlier.length, load }, nodes, nodeKey);
-  const messages = messagesIn(path, currentFrameId, earlier?.length);
-  const leaf = (nodes.at(-1) as SessionNode).id;
-  return checked({ sessionId, path, messages, frames, currentFrameId, leaf });
-}
-
-interface NodesBefore {
-  readonly length: number;
-  readonly last: NodeId | undefined;
-}
-
-function nodeKey(node: SessionNode): string {
+export function nodeKey(node: SessionNode): string {
   return node.id;
 }
 
@@ -302,22 +252,26 @@ function extend(
 }
 
 /** Adds the messages that nodes of one frame bring to what is shown of that frame. */
-function show(shown: SharedList<Message>, nodes: Iterable<SessionNode>): SharedList<Message> {
+function show(shown: SharedList<Message>, nodes: readonly SessionNode[]): SharedList<Message> {
   const added = new Map<string, Message>();
-  for (const node of nodes) {
-    if (node.kind !== "message" || isTransient(node.message)) continue;
-    const { id } = node.message;
-    if (!added.has(id) && (shown.length === 0 || shown.positionOf(id) === undefined))
-      added.set(id, node.message);
-  }
+  for (const message of shownIn(nodes))
+    if (!added.has(message.id) && shown.positionOf(message.id) === undefined) added.set(message.id, message);
   return shown.append([...added.values()]);
 }
 
 /** What is shown of the frame that a path ends in, which was opened behind `from` nodes. */
-function messagesIn(path: SharedList<SessionNode>, frame: FrameId, from = 0): SharedList<Message> {
+export function messagesIn(path: SharedList<SessionNode>, frame: FrameId, from = 0): SharedList<Message> {
   let start = path.length;
   while (start > from && path.at(start - 1)?.frameId === frame) start -= 1;
-  return show(SharedList.of<Message>([], messageKey), path.tail(path.length - start));
+  return SharedList.distinct(shownIn(path.tail(path.length - start)), messageKey);
+}
+
+/** The messages of nodes that a model may see. */
+function shownIn(nodes: readonly SessionNode[]): readonly Message[] {
+  const shown: Message[] = [];
+  for (const node of nodes)
+    if (node.kind === "message" && !isTransient(node.message)) shown.push(node.message);
+  return shown;
 }
 
 /** The frames that were open at a node, the last of them active again. */
@@ -340,34 +294,11 @@ function openedAt(path: SharedList<SessionNode>, frame: Frame): number {
   return frame.openedBy === undefined ? -1 : (path.positionOf(frame.openedBy) ?? -1);
 }
 
-interface PathPlace {
-  readonly sessionId: SessionId;
-  readonly known: ReadonlySet<FrameId>;
-  readonly generation: number;
-  readonly parent: NodeId | undefined;
-  /** The ids of the nodes that were checked already. */
-  readonly ids: Set<string>;
-}
-
-function checkNode(node: SessionNode, place: PathPlace): void {
-  const { sessionId, known, generation, parent, ids } = place;
-  if (node.parentId !== parent) {
-    const message = `session ${sessionId}: node ${node.id}: expected its parent ${node.parentId ?? "(none)"} before it, found ${parent ?? "nothing"}`;
-    throw new MarlingError("missing_parent_node", message, { details: { sessionId, nodeId: node.id } });
-  }
-  if (node.generation !== generation) {
-    throw corrupt(sessionId, `generation ${generation} at node ${node.id}, found ${node.generation}`);
-  }
-  if (ids.has(node.id)) throw corrupt(sessionId, `each node once, found ${node.id} twice`);
-  ids.add(node.id);
-  if (!known.has(node.frameId)) throw missingFrame(sessionId, node.frameId);
-}
-
 /**
  * G5: puts the frames in their order and refuses a graph whose frames contradict its path. Of frames that were opened among
  * nodes that are not loaded, the order they were stored in is kept.
  */
-function checked(graph: SessionGraph): SessionGraph {
+export function checked(graph: SessionGraph): SessionGraph {
   const { sessionId, path, currentFrameId } = graph;
   const { unloaded } = path;
   const opened = new Map(graph.frames.map((frame) => [frame, openedIn(path, frame, unloaded)]));
@@ -384,12 +315,12 @@ function checked(graph: SessionGraph): SessionGraph {
   return Object.freeze({ ...graph, frames: Object.freeze(frames) });
 }
 
-function missingFrame(sessionId: SessionId, frame: FrameId): MarlingError {
+export function missingFrame(sessionId: SessionId, frame: FrameId): MarlingError {
   const message = `session ${sessionId}: expected frame ${frame} among its frames, found none`;
   return new MarlingError("missing_frame", message, { details: { sessionId, frameId: frame } });
 }
 
-function corrupt(sessionId: SessionId, expected: string): MarlingError {
+export function corrupt(sessionId: SessionId, expected: string): MarlingError {
   return new MarlingError("corrupt_graph", `session ${sessionId}: expected ${expected}`, {
     details: { sessionId },
   });

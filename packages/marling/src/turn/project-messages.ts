@@ -36,9 +36,11 @@ export function projectMessages(messages: Iterable<Message>): readonly Projected
 
 /** One message as a model is sent it; `undefined` when nothing of it is. A pure function of the message. */
 export function projectMessage(message: Message): ProjectedMessage | undefined {
-  const parts = message.parts
-    .map((part) => projectPart(part, message.role))
-    .filter((part) => part !== undefined);
+  const projected = message.parts.map((part) => projectPart(part, message.role));
+  // Hardly ever is something left out, and what is made by `map` takes no more memory than it needs.
+  const parts = (
+    projected.includes(undefined) ? projected.filter((part) => part !== undefined) : projected
+  ) as readonly MessagePart[];
   if (parts.length === 0) return undefined;
   const role = message.role === "event" ? "user" : message.role;
   return { role, parts: withPrefix(parts, PREFIXES[message.role]) };
@@ -105,8 +107,9 @@ function nonBlankText(
 
 /** The first text says that it is the runtime that speaks. */
 function withPrefix(parts: readonly MessagePart[], prefix: string): readonly MessagePart[] {
+  if (prefix === "") return parts;
   const index = parts.findIndex((part) => part.kind === "text");
   const first = parts[index];
-  if (prefix === "" || first?.kind !== "text") return parts;
+  if (first?.kind !== "text") return parts;
   return parts.with(index, { ...first, text: `${prefix}${first.text}` });
 }

@@ -113,6 +113,15 @@ test("[L4] of two items with one key the first is found, and without a key none 
   expect(SharedList.of(["a"]).positionOf("a")).toBeUndefined();
 });
 
+test("[L4] a list without repetitions has the first item of each key, and goes on as any other", () => {
+  const texts = ["a", "bb", "c", "a", "dd"];
+  const list = SharedList.distinct(texts, (text) => text.slice(0, 1));
+  expect(list.toArray()).toEqual(["a", "bb", "c", "dd"]);
+  expect([list.positionOf("b"), list.positionOf("d"), list.positionOf("e")]).toEqual([1, 3, undefined]);
+  expect(list.append(["e", "b"]).positionOf("e")).toBe(4);
+  expect(list.append(["f", "a"]).positionOf("a")).toBe(0);
+});
+
 test("places outside of a list have no item", () => {
   const list = SharedList.of(["a", "b"]);
   expect([list.at(2), list.at(-3), SharedList.of<string>().at(-1)]).toEqual([

@@ -5,14 +5,8 @@ import type { FrameId, NodeId, PluginId } from "../../src/model/ids.ts";
 import { decodeFrame } from "../../src/session/decode-frame.ts";
 import { decodeSessionNode } from "../../src/session/decode-node.ts";
 import type { Frame } from "../../src/session/frame.ts";
-import {
-  appendToGraph,
-  type GraphParts,
-  hasOnPath,
-  loadGraph,
-  type SessionGraph,
-  updateFrames,
-} from "../../src/session/graph.ts";
+import { appendToGraph, hasOnPath, type SessionGraph, updateFrames } from "../../src/session/graph.ts";
+import { type GraphParts, loadGraph } from "../../src/session/load-graph.ts";
 import type { SessionNode } from "../../src/session/node.ts";
 import { refusal } from "../base/refusal.ts";
 import { ASSIGNMENT, emptyGraph, open, operation, pathOf, say, says, shownIn } from "./samples.ts";
@@ -72,6 +66,12 @@ test("[G12] nodes that are asked for later are checked then", () => {
   expect(refusal(() => short.path.toArray())).toMatchObject({ code: "missing_parent_node" });
   const cut = loadGraph(partial((nodes) => nodes.slice(0, 2)).parts);
   expect(refusal(() => cut.path.toArray())).toMatchObject({ code: "corrupt_graph" });
+  const [later] = partial().parts.nodes;
+  const again = loadGraph(partial((nodes) => nodes.with(1, { ...nodeAt(1), id: later?.id as NodeId })).parts);
+  expect(refusal(() => again.path.toArray())).toEqual({
+    code: "corrupt_graph",
+    message: `session s: expected each node once, found ${later?.id} twice`,
+  });
 });
 
 test("[G12] frames are in the order they were opened, however they were stored", () => {

@@ -50,8 +50,9 @@ const LAST = `SELECT at & 4294967295 AS n, manifest FROM commits WHERE ${OF_SESS
 const NEWEST = `SELECT max(at) & 4294967295 AS n FROM commits WHERE ${OF_SESSION}`;
 const UP_TO = "FROM commits WHERE at BETWEEN ?1 << 32 AND ?1 << 32 | ?2 ORDER BY at";
 const NEWEST_UP_TO = `SELECT at & 4294967295 AS n, manifest, nodes ${UP_TO} DESC LIMIT 1`;
-const BETWEEN = "SELECT nodes FROM commits WHERE at BETWEEN ?1 << 32 | ?2 AND ?1 << 32 | ?3 ORDER BY at";
 const NO_LIMIT = 4294967295;
+/** So many commits are read as one text. */
+const TOGETHER = 256;
 
 export function lastCommit(
   db: Connection,
@@ -158,8 +159,7 @@ export function readNodes(
   return parts.slice(first, last + 1).flatMap((part) => {
     const low = part.no === from?.no ? from.revision : 0;
     const high = part.no === before?.no ? before.revision - 1 : part.revision;
-    const rows = db.all(BETWEEN, part.no, low, high);
-    return db.jsonOfAll(rows, "nodes", part.id).flatMap((nodes) => nodesOf(db, nodes));
+    return readColumn(db, part, { column: "nodes", low, high }).flatMap(({ value }) => nodesOf(db, value));
   });
 }
 
@@ -168,15 +168,13 @@ export function readManifests(
   db: Connection,
   session: SessionRow,
 ): readonly (CommitPoint & { readonly manifest: Manifest })[] {
-  return lineage(db, session).flatMap((part) => {
-    const rows = db.all(`SELECT at & 4294967295 AS n, manifest ${UP_TO}`, part.no, part.revision);
-    const manifests = db.jsonOfAll(rows, "manifest", part.id);
-    return rows.map((row, index) => ({
+  return lineage(db, session).flatMap((part) =>
+    readColumn(db, part, { column: "manifest", low: 0, high: part.revision }).map(({ revision, value }) => ({
       no: part.no,
-      revision: db.integer(row, "n"),
-      manifest: manifestOf(db, manifests[index] ?? null),
-    }));
-  });
+      revision,
+      manifest: manifestOf(db, value),
+    })),
+  );
 }
 
 /** Removes the commits of a session behind a revision, with their hold on components. */
@@ -216,6 +214,35 @@ function* ancestry(db: Connection, session: SessionRow): Generator<SessionKey & 
     if (source === undefined) throw damaged(db.path, `expected session number ${base.no}, found none`);
     yield { no: source.no, id: source.id, revision: base.revision };
     base = source.base;
+  }
+}
+
+/**
+ * The JSON of a column in commits of one session. SQLite puts the texts of many together, because a long one is read many
+ * times as fast as many short ones.
+ */
+function readColumn(
+  db: Connection,
+  { no, id }: SessionKey,
+  {
+    column,
+    low,
+    high,
+  }: { readonly column: "manifest" | "nodes"; readonly low: number; readonly high: number },
+): readonly { readonly revision: number; readonly value: Json }[] {
+  const found: { readonly revision: number; readonly value: Json }[] = [];
+  const rows = `SELECT at & 4294967295 AS n, ${column} FROM commits WHERE at BETWEEN ?1 << 32 | ?2 AND ?1 << 32 | ?3 ORDER BY at LIMIT ${TOGETHER}`;
+  const joined = `SELECT group_concat(n, ',') AS revisions, group_concat(${column}, ',') AS texts FROM (${rows})`;
+  for (let start = low; ; ) {
+    const row = db.get(joined, no, start, high);
+    if (row === undefined || row.revisions === null) return found;
+    const revisions = db.text(row, "revisions").split(",").map(Number);
+    const values =
+      db.jsonOfMany(row, "texts", { session: id, count: revisions.length }) ??
+      db.all(rows, no, start, high).map((one) => db.json(one, column, id));
+    for (const [index, revision] of revisions.entries())
+      found.push({ revision, value: values[index] ?? null });
+    start = (revisions.at(-1) ?? start) + 1;
   }
 }
 

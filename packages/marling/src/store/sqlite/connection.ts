@@ -13,8 +13,6 @@ import { damaged, isBusy } from "./sqlite-fault.ts";
 
 /** How a connection calls the file that is attached to it. */
 const ATTACHED = "store";
-/** So many rows are read as one text. */
-const READ_TOGETHER = 256;
 /** Ends a read that is to be answered from memory and cannot. */
 const NOT_REMEMBERED = new Error("expected to remember the rows of a read, found that they must be read");
 
@@ -144,24 +142,18 @@ export class Connection {
     }
   }
 
-  /** The JSON of a column in each of many rows: a few long texts are read many times as fast as many short ones. */
-  jsonOfAll(rows: readonly SqlRow[], column: string, session: SessionId): readonly Json[] {
-    const values: Json[] = [];
-    for (let start = 0; start < rows.length; start += READ_TOGETHER)
-      for (const value of this.#jsonTogether(rows.slice(start, start + READ_TOGETHER), column, session))
-        values.push(value);
-    return values;
-  }
-
-  #jsonTogether(rows: readonly SqlRow[], column: string, session: SessionId): readonly Json[] {
-    const texts = rows.map((row) => this.text(row, column));
+  /** The values of JSON texts that a column has with commas between them; nothing when it has not that many. */
+  jsonOfMany(
+    row: SqlRow,
+    column: string,
+    { session, count }: { readonly session: SessionId; readonly count: number },
+  ): readonly Json[] | undefined {
     try {
-      const values: unknown = JSON.parse(restoreText(`[${texts.join(",")}]`, session));
-      if (Array.isArray(values) && values.length === rows.length) return values;
+      const values: unknown = JSON.parse(`[${restoreText(this.text(row, column), session)}]`);
+      return Array.isArray(values) && values.length === count ? values : undefined;
     } catch {
-      // One of them is damaged; reading each by itself finds it.
+      return undefined; // One of them is damaged; reading each by itself finds it.
     }
-    return rows.map((row) => this.json(row, column, session));
   }
 
   #number(setting: string): number {

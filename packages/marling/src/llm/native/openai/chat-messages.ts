@@ -30,25 +30,23 @@ const AUDIO: { readonly [mediaType: string]: string } = {
 export function writeMessage(message: PromptMessage, written: WrittenMessages): string {
   const known = written.get(message);
   if (known !== undefined) return known;
-  const text = wireMessages(message)
-    .map((wire) => JSON.stringify(wire))
-    .join(",");
+  const text = wireText(message);
   written.set(message, text);
   return text;
 }
 
-function wireMessages(message: PromptMessage): readonly JsonObject[] {
+function wireText(message: PromptMessage): string {
   switch (message.role) {
     case "user":
-      return [{ role: "user", content: userContent(message.content) }];
+      return JSON.stringify({ role: "user", content: userContent(message.content) });
     case "assistant":
-      return [assistantMessage(message)];
+      return JSON.stringify(assistantMessage(message));
     case "tool":
-      return message.content.map(({ toolCallId, output }) => ({
-        role: "tool",
-        tool_call_id: toolCallId,
-        content: output.value,
-      }));
+      return message.content
+        .map(({ toolCallId, output }) =>
+          JSON.stringify({ role: "tool", tool_call_id: toolCallId, content: output.value }),
+        )
+        .join(",");
     default:
       return unreachable(message);
   }
@@ -56,6 +54,8 @@ function wireMessages(message: PromptMessage): readonly JsonObject[] {
 
 /** Words alone are one text: not every server takes a list of them. */
 function userContent(content: UserMessage["content"]): Json {
+  const [first] = content;
+  if (content.length === 1 && first?.type === "text") return first.text;
   const parts = content.map((part) =>
     part.type === "file" ? (filePart(part) ?? notShown(part)) : textPart(part),
   );
@@ -90,6 +90,8 @@ function filePart(part: FilePart): { readonly type: string; readonly [name: stri
 }
 
 function assistantMessage({ content }: AssistantMessage): JsonObject {
+  const [first] = content;
+  if (content.length === 1 && first?.type === "text") return { role: "assistant", content: first.text };
   const text = content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n");
   const calls = content.flatMap((part) => (part.type === "tool-call" ? [toolCall(part)] : []));
   return {
