@@ -17,7 +17,7 @@ import {
 } from "marling";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { openSqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
-import { query, type Tap, tappedDriver, temporaryFolder } from "../store/sqlite-support.ts";
+import { query, rowsIn, type Tap, tappedDriver, temporaryFolder } from "../store/sqlite-support.ts";
 import { plugin } from "./model-support.ts";
 
 const USAGE = { input: 900, output: 400, cacheRead: 0, cacheWrite: 0, reasoning: 0 };
@@ -80,9 +80,10 @@ async function onDisk(options: Omit<RuntimeOptions, "store">): Promise<OnDisk> {
       isCounting ||= sql === "BEGIN IMMEDIATE";
       values.push(...given);
     },
-    read: (_sql, row) => {
-      read.rows += 1;
-      if ("nodes" in row) read.nodes += 1;
+    read: (sql, row) => {
+      const count = rowsIn(row);
+      read.rows += count;
+      if (/\bnodes\b/.test(sql)) read.nodes += count;
     },
   };
   const store = openSqliteStore({ path }, { loadDriver: () => tappedDriver(tap) });

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import type { Store } from "../../src/store/contract.ts";
 import { openSqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { A, B, commitOf, head, id, node } from "../../src/testing/conformance/store-case.ts";
-import { refusal, type Tap, tappedDriver, temporaryFolder } from "./sqlite-support.ts";
+import { refusal, rowsIn, type Tap, tappedDriver, temporaryFolder } from "./sqlite-support.ts";
 
 interface Read {
   /** Rows of any table; a row that is made of many counts as those. */
@@ -33,8 +33,7 @@ function countedStore(path = join(temporaryFolder(), "store.db")): Counted {
       read.statements += 1;
     };
     tap.read = (sql, row) => {
-      // Commits may be read many as one row, which says which they are.
-      const count = typeof row.revisions === "string" ? row.revisions.split(",").length : 1;
+      const count = rowsIn(row);
       read.rows += count;
       if (/\bnodes\b/.test(sql)) read.nodes += count;
     };

@@ -183,3 +183,9 @@ async function end(child: ChildProcess, ended: Promise<void>): Promise<void> {
   if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL");
   await ended;
 }
+
+/** How many rows of a table a row stands for: commits may be read many as one, which says which they are. */
+export function rowsIn({ revisions }: { readonly [column: string]: unknown }): number {
+  if (revisions === null) return 0;
+  return typeof revisions === "string" ? revisions.split(",").length : 1;
+}

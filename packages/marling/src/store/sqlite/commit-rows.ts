@@ -242,6 +242,7 @@ function readColumn(
       db.all(rows, no, start, high).map((one) => db.json(one, column, id));
     for (const [index, revision] of revisions.entries())
       found.push({ revision, value: values[index] ?? null });
+    if (revisions.length < TOGETHER) return found;
     start = (revisions.at(-1) ?? start) + 1;
   }
 }
