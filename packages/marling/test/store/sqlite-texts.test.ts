@@ -145,22 +145,33 @@ const heads: fc.Arbitrary<SessionHead> = fc
     fc.constantFrom({}, { later: 1 }, { later: [1] }).map((more) => ({ ...head(changes as never), ...more })),
   );
 
-test("[ST6] folding patches gives the newest head, remembered or not", () => {
-  const step = fc.record({ head: heads, hasNode: fc.boolean(), isRemembered: fc.boolean() });
+test("[ST6] folding patches gives the newest head, remembered or not, and from one that is whole on", () => {
+  const step = fc.record({
+    head: heads,
+    hasNode: fc.boolean(),
+    isRemembered: fc.boolean(),
+    isWhole: fc.boolean(),
+  });
   fc.assert(
     fc.property(fc.array(step, { minLength: 1, maxLength: 8 }), (steps) => {
-      const fold = new HeadFold();
+      let fold = new HeadFold();
       let image: HeadImage | undefined;
-      for (const { head: next, hasNode, isRemembered } of steps) {
+      for (const { head: next, hasNode, isRemembered, isWhole } of steps) {
         const lastNode = hasNode ? "n1" : undefined;
+        const apart = { parentSessionId: null, leaf: (lastNode ?? null) as never };
         const before =
           isRemembered || image === undefined
             ? image
-            : patchHead(undefined, fold.head(null), { lastNode: undefined }).image;
-        const patched = patchHead(before, next, { lastNode });
-        fold.add(JSON.parse(JSON.stringify(patched.patch)), lastNode);
+            : patchHead(undefined, fold.head(apart), { lastNode: undefined }).image;
+        const patched = patchHead(before, next, { lastNode, isWhole });
+        const patch = JSON.parse(JSON.stringify(patched.patch));
+        fold.add(patch);
         image = patched.image;
-        expect(fold.head(null)).toEqual(next);
+        expect(fold.head(apart)).toEqual(next);
+        if (!isWhole) continue;
+        fold = new HeadFold();
+        fold.add(patch);
+        expect(fold.head(apart)).toEqual(next);
       }
     }),
   );

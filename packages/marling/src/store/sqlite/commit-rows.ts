@@ -21,6 +21,11 @@ export interface Manifest {
   readonly head: HeadPatch;
   /** Components that changed, by name, as digests. */
   readonly components?: { readonly [name: string]: string };
+  /** With a head that is all of it: all components, and which commit opened the current frame, unless it is the first. */
+  readonly whole?: {
+    readonly components: { readonly [name: string]: string };
+    readonly opened?: readonly [session: number, revision: number];
+  };
   /** How many inputs the session had taken. */
   readonly inputs: number;
   /** Inputs that the commit put into inboxes: number of the session and sequence. */
@@ -34,8 +39,11 @@ export interface CommitTexts {
   readonly settled?: { readonly sequence: number; readonly text: string } | undefined;
 }
 
-export interface PathCommit extends CommitPoint {
+export interface ManifestPoint extends CommitPoint {
   readonly manifest: Manifest;
+}
+
+export interface PathCommit extends ManifestPoint {
   readonly nodes: readonly JsonObject[];
 }
 
@@ -53,6 +61,8 @@ const NEWEST_UP_TO = `SELECT at & 4294967295 AS n, manifest, nodes ${UP_TO} DESC
 const NO_LIMIT = 4294967295;
 /** So many commits are read as one text. */
 const TOGETHER = 256;
+/** After so many commits one stores all of the head, so that opening a session reads no more of them than that. */
+export const WHOLE_EVERY = 64;
 
 export function lastCommit(
   db: Connection,
@@ -159,22 +169,20 @@ export function readNodes(
   return parts.slice(first, last + 1).flatMap((part) => {
     const low = part.no === from?.no ? from.revision : 0;
     const high = part.no === before?.no ? before.revision - 1 : part.revision;
-    return readColumn(db, part, { column: "nodes", low, high }).flatMap(({ value }) => nodesOf(db, value));
+    const nodes: JsonObject[] = [];
+    for (const chunk of readColumn(db, part, { column: "nodes", low, high }))
+      for (const { value } of chunk) for (const node of nodesOf(db, value)) nodes.push(node);
+    return nodes;
   });
 }
 
-/** What the commits that a session consists of changed, oldest first. */
-export function readManifests(
-  db: Connection,
-  session: SessionRow,
-): readonly (CommitPoint & { readonly manifest: Manifest })[] {
-  return lineage(db, session).flatMap((part) =>
-    readColumn(db, part, { column: "manifest", low: 0, high: part.revision }).map(({ revision, value }) => ({
-      no: part.no,
-      revision,
-      manifest: manifestOf(db, value),
-    })),
-  );
+/** What the commits that a session consists of changed, newest first. Some are read at a time, when they are asked for. */
+export function* manifestsBackwards(db: Connection, session: SessionRow): Generator<ManifestPoint> {
+  for (const part of ancestry(db, session)) {
+    const { no, revision: high } = part;
+    for (const chunk of readColumn(db, part, { column: "manifest", low: 0, high, isBackwards: true }))
+      for (const { revision, value } of chunk) yield { no, revision, manifest: manifestOf(db, value) };
+  }
 }
 
 /** Removes the commits of a session behind a revision, with their hold on components. */
@@ -217,33 +225,38 @@ function* ancestry(db: Connection, session: SessionRow): Generator<SessionKey & 
   }
 }
 
+/** Which commits of a session are read, and what of them. */
+interface ColumnPart {
+  readonly column: "manifest" | "nodes";
+  readonly low: number;
+  readonly high: number;
+  readonly isBackwards?: boolean;
+}
+
 /**
- * The JSON of a column in commits of one session. SQLite puts the texts of many together, because a long one is read many
- * times as fast as many short ones.
+ * The JSON of a column in commits of one session, some at a time: SQLite puts their texts together, because a long one is
+ * read many times as fast as many short ones.
  */
-function readColumn(
+function* readColumn(
   db: Connection,
   { no, id }: SessionKey,
-  {
-    column,
-    low,
-    high,
-  }: { readonly column: "manifest" | "nodes"; readonly low: number; readonly high: number },
-): readonly { readonly revision: number; readonly value: Json }[] {
-  const found: { readonly revision: number; readonly value: Json }[] = [];
-  const rows = `SELECT at & 4294967295 AS n, ${column} FROM commits WHERE at BETWEEN ?1 << 32 | ?2 AND ?1 << 32 | ?3 ORDER BY at LIMIT ${TOGETHER}`;
+  { column, low, high, isBackwards = false }: ColumnPart,
+): Generator<readonly { readonly revision: number; readonly value: Json }[]> {
+  const most = isBackwards ? WHOLE_EVERY : TOGETHER;
+  const rows = `SELECT at & 4294967295 AS n, ${column} FROM commits WHERE at BETWEEN ?1 << 32 | ?2 AND ?1 << 32 | ?3 ORDER BY at ${isBackwards ? "DESC" : "ASC"} LIMIT ${most}`;
   const joined = `SELECT group_concat(n, ',') AS revisions, group_concat(${column}, ',') AS texts FROM (${rows})`;
-  for (let start = low; ; ) {
-    const row = db.get(joined, no, start, high);
-    if (row === undefined || row.revisions === null) return found;
+  let [first, last] = [low, high];
+  for (let count = most; count === most; ) {
+    const row = db.get(joined, no, first, last);
+    if (row === undefined || row.revisions === null) return;
     const revisions = db.text(row, "revisions").split(",").map(Number);
+    count = revisions.length;
     const values =
-      db.jsonOfMany(row, "texts", { session: id, count: revisions.length }) ??
-      db.all(rows, no, start, high).map((one) => db.json(one, column, id));
-    for (const [index, revision] of revisions.entries())
-      found.push({ revision, value: values[index] ?? null });
-    if (revisions.length < TOGETHER) return found;
-    start = (revisions.at(-1) ?? start) + 1;
+      db.jsonOfMany(row, "texts", { session: id, count }) ??
+      db.all(rows, no, first, last).map((one) => db.json(one, column, id));
+    yield revisions.map((revision, index) => ({ revision, value: values[index] ?? null }));
+    if (isBackwards) last = (revisions.at(-1) ?? 0) - 1;
+    else first = (revisions.at(-1) ?? 0) + 1;
   }
 }
 

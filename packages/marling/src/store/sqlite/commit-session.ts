@@ -20,8 +20,8 @@ import {
 } from "./commit-rows.ts";
 import { holdComponent, type PackedComponent, packComponent } from "./component-rows.ts";
 import type { Connection } from "./connection.ts";
-import type { HeadImages } from "./head-images.ts";
-import { type HeadImage, type HeadPatch, headText, patchHead } from "./head-patch.ts";
+import { type HeadImages, isWholeDue, type SessionImage } from "./head-images.ts";
+import { type HeadImage, type HeadPatch, headText, isSameMember, patchHead } from "./head-patch.ts";
 import { admitInput, advanceInput, settleInput } from "./inbox-rows.ts";
 import { derivedTurnPrefix, encodeSettled, type SettledInputs } from "./input-codec.ts";
 import { countInputs, findTurnCommit, inputBySequence, type PendingInput, readInput } from "./input-rows.ts";
@@ -30,7 +30,13 @@ import { checkLease, releaseLease } from "./lease-rows.ts";
 import { findName, putName } from "./name-rows.ts";
 import { announceCommit, announcedCommit } from "./outbox-rows.ts";
 import { textOf } from "./repeated-text.ts";
-import { ensureSession, reviseSession, type SessionRow, sessionByNumber } from "./session-rows.ts";
+import {
+  type CommitPoint,
+  ensureSession,
+  reviseSession,
+  type SessionRow,
+  sessionByNumber,
+} from "./session-rows.ts";
 import { endWaitsOf } from "./wait-rows.ts";
 import { setWork } from "./work-rows.ts";
 
@@ -80,8 +86,16 @@ export function commitSession(db: Connection, prepared: PreparedCommit, parts: C
   const settled = moveInput(db, session, { commit, settling, revision: point.revision });
   forgetTurns(db, session, { prepared, journal: parts.journal });
   const before = parts.images.of(session);
-  const { patch, image } = patchHead(before?.head, commit.head, { lastNode: lastNodeOf(commit.nodes) });
-  const manifest = manifestOf(prepared, { patch, image, inputs, settled });
+  const isWhole = before !== undefined && isWholeDue(before);
+  const { patch, image } = patchHead(before?.head, commit.head, {
+    lastNode: lastNodeOf(commit.nodes),
+    isWhole,
+  });
+  const next = nextImage(prepared, { before, head: image, point, isWhole });
+  const manifest = {
+    ...manifestOf(prepared, { patch, image, inputs, settled }),
+    ...(isWhole ? { whole: wholeOf(next) } : {}),
+  };
   insertCommit(db, point, {
     manifest: { ...manifest, ...enqueuedPoints(db, enqueued) },
     nodes: prepared.nodes,
@@ -93,8 +107,7 @@ export function commitSession(db: Connection, prepared: PreparedCommit, parts: C
   updateOutbox(db, session, { commit, revision: point.revision });
   if (commit.hasWork !== undefined) setWork(db, session, commit.hasWork);
   if (commit.releases === true && commit.lease !== undefined) releaseLease(db, session, commit.lease);
-  const components = { ...before?.components, ...manifest.components };
-  parts.images.set(session.no, { head: image, components });
+  parts.images.set(session.no, next);
   return { revision: point.revision, enqueued };
 }
 
@@ -208,7 +221,6 @@ function manifestOf(
 ): Manifest {
   const { operation } = commit;
   const hasReport = settled !== undefined;
-  const digests = Object.fromEntries(components.map(([name, { digest }]) => [name, digest]));
   return {
     ...(commit.once === true
       ? {
@@ -220,8 +232,38 @@ function manifestOf(
       : {}),
     head: patch,
     inputs,
-    ...(components.length === 0 ? {} : { components: digests }),
+    ...(components.length === 0 ? {} : { components: digestsOf(components) }),
   };
+}
+
+/** What the session is with a commit. */
+function nextImage(
+  { components }: PreparedCommit,
+  {
+    before,
+    head,
+    point,
+    isWhole,
+  }: {
+    readonly before: SessionImage | undefined;
+    readonly head: HeadImage;
+    readonly point: CommitPoint;
+    readonly isWhole: boolean;
+  },
+): SessionImage {
+  const digests = digestsOf(components);
+  if (before === undefined) return { head, components: digests, opened: undefined, patches: 0 };
+  const opened = isSameMember("currentFrameId", before.head, head) ? before.opened : point;
+  const patches = isWhole ? 0 : before.patches + 1;
+  return { head, components: { ...before.components, ...digests }, opened, patches };
+}
+
+function wholeOf({ components, opened }: SessionImage): NonNullable<Manifest["whole"]> {
+  return { components, ...(opened === undefined ? {} : { opened: [opened.no, opened.revision] }) };
+}
+
+function digestsOf(components: PreparedCommit["components"]): { readonly [name: string]: string } {
+  return Object.fromEntries(components.map(([name, { digest }]) => [name, digest]));
 }
 
 function enqueuedPoints(db: Connection, rows: readonly InboxRow[]): Pick<Manifest, "enqueued"> {

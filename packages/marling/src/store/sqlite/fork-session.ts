@@ -119,5 +119,6 @@ function imageOf(
 ): SessionImage {
   const image = images.of(boundary.isNewest ? source : fork);
   if (image === undefined) throw new Error(`session ${fork.id} is not there after it was forked`);
-  return { ...image, head: forkImage(image.head) };
+  const patches = image.patches + (boundary.isNewest ? 1 : 0); // What was read of the fork counts its own.
+  return { ...image, head: forkImage(image.head), patches };
 }

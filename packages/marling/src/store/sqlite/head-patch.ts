@@ -1,5 +1,5 @@
 // Heads as differences: a commit stores what it changed of the head, whatever the history holds.
-//   HP1  folding the patches of a path, oldest first, gives the newest head.
+//   HP1  folding the patches of a path, oldest first, gives the newest head; so does folding from one on that is whole.
 //   HP2  a patch holds the members that changed and, of lists, the items that changed.
 //   HP4  texts of members have their members sorted, so that the text of a head can be put together from them.
 //   HP3  `turnIndex` is in every patch; `leaf` is left out when it is the last node of the commit; the parent is kept
@@ -26,11 +26,11 @@ export type HeadImage = ReadonlyMap<string, Member>;
 
 const APART: readonly string[] = ["leaf", "parentSessionId", "turnIndex"];
 
-/** What `head` has that `before` has not, and the image to compare the next head with. */
+/** What `head` has that `before` has not, or all that it has, and the image to compare the next head with. */
 export function patchHead(
   before: HeadImage | undefined,
   head: SessionHead,
-  { lastNode }: { readonly lastNode: string | undefined },
+  { lastNode, isWhole = false }: { readonly lastNode: string | undefined; readonly isWhole?: boolean },
 ): { readonly patch: HeadPatch; readonly image: HeadImage } {
   const set: { [member: string]: Json } = { turnIndex: head.turnIndex };
   if (lastNode === undefined || head.leaf !== lastNode) set.leaf = head.leaf;
@@ -38,13 +38,15 @@ export function patchHead(
   const image = new Map<string, Member>();
   for (const [name, value] of Object.entries(head as unknown as JsonObject)) {
     if (APART.includes(name)) continue;
-    const member = imageOf(value, before?.get(name));
+    const known = before?.get(name);
+    const member = imageOf(value, known);
+    const compared = isWhole ? undefined : known;
     image.set(name, member);
     if ("text" in member) {
-      if (!isSameText(member.text, before?.get(name))) set[name] = value;
+      if (!isSameText(member.text, compared)) set[name] = value;
       continue;
     }
-    const changes = changedItems(before?.get(name), member.items);
+    const changes = changedItems(compared, member.items);
     if (changes !== undefined) lists[name] = changes;
   }
   const gone = [...(before?.keys() ?? [])].filter((name) => !image.has(name));
@@ -54,6 +56,19 @@ export function patchHead(
     ...(gone.length === 0 ? {} : { gone }),
   };
   return { patch, image };
+}
+
+/** Whether two heads have the same value of a member that is no list. */
+export function isSameMember(name: keyof SessionHead, one: HeadImage, other: HeadImage): boolean {
+  const member = one.get(name);
+  return member !== undefined && "text" in member && isSameText(member.text, other.get(name));
+}
+
+/** How many items the lists of a head have. */
+export function countItems(image: HeadImage): number {
+  let count = 0;
+  for (const member of image.values()) if ("items" in member) count += member.items.length;
+  return count;
 }
 
 /** The canonical JSON of a head, from the texts in its image: what did not change is not made again. */
@@ -119,8 +134,8 @@ export class HeadFold {
   readonly #members = new Map<string, Json>();
   readonly #lists = new Map<string, Json[]>();
 
-  add({ set, lists = {}, gone = [] }: HeadPatch, lastNode: string | undefined): void {
-    if (lastNode !== undefined) this.#members.set("leaf", lastNode);
+  add({ set, lists = {}, gone = [] }: HeadPatch): void {
+    this.#members.delete("leaf"); // That of the commit before.
     for (const name of gone) {
       this.#members.delete(name);
       this.#lists.delete(name);
@@ -133,9 +148,10 @@ export class HeadFold {
       this.#change(name, Number(length), changes);
   }
 
-  /** The head so far; the parent is added by whoever knows it. */
-  head(parentSessionId: string | null): SessionHead {
+  /** The head so far, with what whoever asks knows: the parent, and the leaf when the newest patch does not name it. */
+  head({ parentSessionId, leaf }: Pick<SessionHead, "parentSessionId" | "leaf">): SessionHead {
     const members = {
+      leaf,
       ...Object.fromEntries(this.#members),
       ...Object.fromEntries(this.#lists),
       parentSessionId,
