@@ -92,10 +92,11 @@ function freeze(value: unknown, depth: number): boolean {
 
 function freezeMembers(value: object, depth: number): boolean {
   if (Array.isArray(value)) {
-    for (const item of value) if (!freeze(item, depth)) return false;
+    for (let index = 0; index < value.length; index += 1) if (!freeze(value[index], depth)) return false;
   } else {
     if (Object.getPrototypeOf(value) !== Object.prototype) return false;
-    for (const key of Object.keys(value))
+    // Whatever a prototype has besides is no JSON, and leads to a copy.
+    for (const key in value)
       if (key === "__proto__" || !freeze((value as JsonObject)[key], depth)) return false;
   }
   Object.freeze(value);

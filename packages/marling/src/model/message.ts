@@ -200,9 +200,8 @@ function decodeWords(json: JsonObject, where: string): readonly MessagePart[] {
 }
 
 function decodeRole(raw: Json | undefined, where: string): Role {
-  const role = ROLES.find((known) => known === raw);
-  if (role === undefined) throw refuse(where, `one of ${ROLES.join(", ")}, found ${JSON.stringify(raw)}`);
-  return role;
+  if (ROLES.includes(raw as Role)) return raw as Role;
+  throw refuse(where, `one of ${ROLES.join(", ")}, found ${JSON.stringify(raw)}`);
 }
 
 function decodeParts(raw: Json | undefined, where: string): readonly MessagePart[] {

@@ -124,6 +124,8 @@ test("[ST7] a text without the id of its session gives the same text again", () 
     fc.property(ids, json, (id, value) => {
       const text = JSON.stringify({ id, value, derived: `n_${id}/${id}:turn:1` });
       expect(restoreText(shortenText(text, id as SessionId), id as SessionId)).toBe(text);
+      const long = text.repeat(Math.ceil(40_000 / text.length)); // It is put together in another way.
+      expect(restoreText(shortenText(long, id as SessionId), id as SessionId)).toBe(long);
     }),
   );
   expect(shortenText('{"id":"n_chat-1/0"}', "chat-1" as SessionId)).toBe('{"id":"n_\u0001/0"}');

@@ -244,7 +244,7 @@ function* readColumn(
 ): Generator<readonly { readonly revision: number; readonly value: Json }[]> {
   const most = isBackwards ? WHOLE_EVERY : TOGETHER;
   const rows = `SELECT at & 4294967295 AS n, ${column} FROM commits WHERE at BETWEEN ?1 << 32 | ?2 AND ?1 << 32 | ?3 ORDER BY at ${isBackwards ? "DESC" : "ASC"} LIMIT ${most}`;
-  const joined = `SELECT group_concat(n, ',') AS revisions, group_concat(${column}, ',') AS texts FROM (${rows})`;
+  const joined = `SELECT group_concat(n, ',') AS revisions, '[' || group_concat(${column}, ',') || ']' AS texts FROM (${rows})`;
   let [first, last] = [low, high];
   for (let count = most; count === most; ) {
     const row = db.get(joined, no, first, last);

@@ -142,14 +142,14 @@ export class Connection {
     }
   }
 
-  /** The values of JSON texts that a column has with commas between them; nothing when it has not that many. */
+  /** The values of a list that was put together from the texts of so many; nothing when it has not that many. */
   jsonOfMany(
     row: SqlRow,
     column: string,
     { session, count }: { readonly session: SessionId; readonly count: number },
   ): readonly Json[] | undefined {
     try {
-      const values: unknown = JSON.parse(`[${restoreText(this.text(row, column), session)}]`);
+      const values: unknown = JSON.parse(restoreText(this.text(row, column), session));
       return Array.isArray(values) && values.length === count ? values : undefined;
     } catch {
       return undefined; // One of them is damaged; reading each by itself finds it.

@@ -3,10 +3,12 @@
 // text again.
 
 import type { SessionId } from "../../model/ids.ts";
-import { packFragments, SESSION_MARK, unpackFragments } from "./text-fragments.ts";
+import { packFragments, piecesOf, SESSION_MARK, unpackFragments } from "./text-fragments.ts";
 
 /** Shorter ids are left as they are. */
 const SHORTEST = 4;
+/** For a longer text it pays to put the id into all pieces first, and to go over the text once. */
+const SHORT = 16 * 1024;
 
 /** A text without the id of its session. */
 export function shortenText(text: string, id: SessionId): string {
@@ -15,10 +17,10 @@ export function shortenText(text: string, id: SessionId): string {
 
 /** The text that was shortened. */
 export function restoreText(text: string, id: SessionId): string {
+  const known = escaped(id);
+  if (text.length > SHORT) return unpackFragments(text, piecesOf(known));
   const unpacked = unpackFragments(text);
-  if (!unpacked.includes(SESSION_MARK)) return unpacked;
-  const replacement = escaped(id);
-  return unpacked.replaceAll(SESSION_MARK, () => replacement);
+  return unpacked.includes(SESSION_MARK) ? unpacked.replaceAll(SESSION_MARK, () => known) : unpacked;
 }
 
 function escaped(id: SessionId): string {

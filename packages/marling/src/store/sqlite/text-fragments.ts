@@ -90,7 +90,7 @@ const ANY_PIECE = new RegExp(
   "g",
 );
 const ANY_MARK = new RegExp(
-  `[${markOf(0)}-${String.fromCharCode(LAST - 1)}]|${String.fromCharCode(LAST)}.`,
+  `[${SESSION_MARK}-${String.fromCharCode(LAST - 1)}]|${String.fromCharCode(LAST)}.`,
   "g",
 );
 
@@ -99,9 +99,18 @@ export function packFragments(text: string): string {
   return text.replace(ANY_PIECE, (piece) => MARKS.get(piece) ?? piece);
 }
 
-/** The text that was packed. */
-export function unpackFragments(text: string): string {
-  return text.replace(ANY_MARK, (mark) => PIECES.get(mark) ?? mark);
+/** The text that was packed, with the pieces of a session in the place of marks; without them its mark stays. */
+export function unpackFragments(text: string, pieces: ReadonlyMap<string, string> = PIECES): string {
+  return text.replace(ANY_MARK, (mark) => pieces.get(mark) ?? mark);
+}
+
+/** What marks stand for in a session whose id is this text. */
+export function piecesOf(id: string): ReadonlyMap<string, string> {
+  const pieces = Array.from(PIECES, ([mark, piece]): [string, string] => [
+    mark,
+    piece.replaceAll(SESSION_MARK, () => id),
+  ]);
+  return new Map([[SESSION_MARK, id], ...pieces]);
 }
 
 function escaped(literal: string): string {
