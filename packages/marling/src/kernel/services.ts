@@ -6,7 +6,7 @@ import {
   type HostServices,
   type HostView,
   type HostViewName,
-  hostView,
+  lazyHostView,
   type ToolCatalogHost,
   type ToolStateHost,
   type TraceHost,
@@ -118,5 +118,5 @@ function traceServices(session: ResidentSession): TraceHost {
 
 /** What a hook or a tool of a turn may ask for. */
 export function hostIn<Name extends HostViewName>(scope: TurnRun, name: Name): HostView<Name> {
-  return hostView(hostServices(scope.session, scope), name);
+  return lazyHostView(() => hostServices(scope.session, scope), name);
 }
