@@ -4,7 +4,7 @@ import { hasAttachments } from "../tool/output.ts";
 import { keepAttachments } from "./attachments.ts";
 import type { DispatchCall } from "./dispatch.ts";
 import { failedHookOutput } from "./failed-hook-output.ts";
-import { hostIn } from "./services.ts";
+import { withHost } from "./services.ts";
 import { afterToolCall } from "./tool-hooks.ts";
 import type { TurnRun } from "./turn-run.ts";
 
@@ -30,17 +30,17 @@ export async function afterCall(
   try {
     const result = await keepAttachments(session.parts, output, name);
     if (!session.plugins.runner.has("tool_calls.after")) return result;
-    const final = await afterToolCall(turn, {
+    const context = {
       sessionId: session.id,
       toolName: manifest.name,
       callId,
       args,
       argumentProjection: manifest.argumentProjection,
       turnContext: turn.context,
-      host: hostIn(turn, "tool"),
       result,
       durationMs,
-    });
+    };
+    const final = await afterToolCall(turn, withHost(context, turn, "tool"));
     return final === result ? result : await keepAttachments(session.parts, final, name);
   } catch (thrown) {
     return failedHookOutput("after_tool_call_failed", thrown);

@@ -9,7 +9,7 @@ import type { Delivery, TurnEffect, TurnRecord } from "../turn/effect.ts";
 import { inputMessage } from "./admit.ts";
 import { runPhase } from "./directive.ts";
 import { recordsOf } from "./hook-messages.ts";
-import { hostIn } from "./services.ts";
+import { withHost } from "./services.ts";
 import { TurnFault } from "./turn-fault.ts";
 import { emitPluginEvents, nameOf, type TurnRun, viewOf } from "./turn-run.ts";
 
@@ -26,13 +26,11 @@ export async function performCheckpoint(
   const { messages, events, abort } = await runPhase(turn, {
     phase: "checkpoint",
     effect,
-    ask: (scope) =>
-      session.plugins.atCheckpoint({
-        sessionId: session.id,
-        checkpoint: effect.checkpoint,
-        state: viewOf(turn, [...records, ...recordsOf(arrived)]),
-        host: hostIn(scope, "checkpoint"),
-      }),
+    ask: (scope) => {
+      const state = viewOf(turn, [...records, ...recordsOf(arrived)]);
+      const context = { sessionId: session.id, checkpoint: effect.checkpoint, state };
+      return session.plugins.atCheckpoint(withHost(context, scope, "checkpoint"));
+    },
   });
   for (const { pluginId, value } of events) emitPluginEvents(turn, pluginId, [value]);
   if (abort === undefined) return { messages: [...arrived, ...messages] };

@@ -16,7 +16,7 @@ import { DEFAULT_TEMPLATE } from "../prompt/render.ts";
 import { resolveLayers } from "../prompt/resolve.ts";
 import type { TurnEffect, TurnRecord } from "../turn/effect.ts";
 import type { ResidentSession } from "./resident-session.ts";
-import { hostIn } from "./services.ts";
+import { withHost } from "./services.ts";
 import { TurnFault } from "./turn-fault.ts";
 import { isRecorded, performEffect, type TurnRun, viewOf } from "./turn-run.ts";
 
@@ -141,13 +141,13 @@ async function read({ parts }: ResidentSession, ref: string): Promise<Environmen
 
 async function makeEnvironment(turn: TurnRun, records: readonly TurnRecord[]): Promise<Environment> {
   const { session } = turn;
-  const contributed = await session.plugins.collectPromptContributions({
+  const context = {
     sessionId: session.id,
     state: viewOf(turn, records),
     protocolTurnOptions: session.frame.protocolOptions,
     turnContext: turn.context,
-    host: hostIn(turn, "prompt"),
-  });
+  };
+  const contributed = await session.plugins.collectPromptContributions(withHost(context, turn, "prompt"));
   return environmentOf(session, contributed);
 }
 

@@ -10,7 +10,7 @@ import { runPhase } from "./directive.ts";
 import type { DrivenTurn } from "./drive.ts";
 import { recordsOf } from "./hook-messages.ts";
 import { tellTurn } from "./lifecycle.ts";
-import { hostIn } from "./services.ts";
+import { withHost } from "./services.ts";
 import type { TurnRun } from "./turn-run.ts";
 
 export interface FinalizedTurn extends DrivenTurn {
@@ -44,7 +44,7 @@ async function askHooks(
     effect: { key: "finalize.hook.turn_after", kind: "hook_phase" },
     ask: (scope) =>
       plugins.afterTurn(
-        { sessionId: id, turn: summarize(turn, ended), host: hostIn(scope, "turnResult") },
+        withHost({ sessionId: id, turn: summarize(turn, ended) }, scope, "turnResult"),
         session.parts.probe,
       ),
   });

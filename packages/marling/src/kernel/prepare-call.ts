@@ -36,7 +36,7 @@ import { type ApprovalQuestion, askPolicies, digestOf } from "./approval.ts";
 import { keepAttachments } from "./attachments.ts";
 import type { DispatchCall } from "./dispatch.ts";
 import { failedHookOutput } from "./failed-hook-output.ts";
-import { hostIn } from "./services.ts";
+import { withHost } from "./services.ts";
 import { beforeToolCall } from "./tool-hooks.ts";
 import { preparedInTime } from "./tool-limit.ts";
 import { attemptKey, isRecorded, nameOf, performEffect, type TurnRun } from "./turn-run.ts";
@@ -271,10 +271,9 @@ async function askHooks(
     args: call.args,
     argumentProjection: resolved.manifest.argumentProjection,
     turnContext: turn.context,
-    host: hostIn(turn, "tool"),
   };
   try {
-    return await beforeToolCall(turn, context, async (args) => {
+    return await beforeToolCall(turn, withHost(context, turn, "tool"), async (args) => {
       const checked = await check(turn, { ...call, args }, resolved);
       return checked.kind === "refused" ? checked.output : undefined;
     });

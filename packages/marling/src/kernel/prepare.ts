@@ -11,7 +11,7 @@ import { recordsOf } from "./hook-messages.ts";
 import { reportIssues } from "./lifecycle.ts";
 import { modelOf } from "./model-binding.ts";
 import { namedScope } from "./service-scope.ts";
-import { hostIn } from "./services.ts";
+import { withHost } from "./services.ts";
 import { emitPluginEvents, type TurnRun, viewOf } from "./turn-run.ts";
 
 export interface PreparedTurn {
@@ -39,15 +39,15 @@ export async function transformContext(turn: TurnRun): Promise<TransformedContex
     return { shown: base };
   }
   const view = session.readView(base);
+  const context = {
+    sessionId: session.id,
+    state: view,
+    promptUsage: session.state.lastPromptUsage,
+    maxContextTokens: modelOf(session).contextWindow,
+  };
   const prepared = decodePreparedContext(
     await session.plugins.prepareTurnContext(
-      {
-        sessionId: session.id,
-        state: view,
-        promptUsage: session.state.lastPromptUsage,
-        maxContextTokens: modelOf(session).contextWindow,
-        host: hostIn(namedScope(turn, "0.context"), "history"),
-      },
+      withHost(context, namedScope(turn, "0.context"), "history"),
       { messages: view.messages, promptContributions: [], toolProviders: [], includeBaseTools: true },
       session.parts.probe,
     ),
@@ -66,16 +66,10 @@ export async function prepare(turn: TurnRun): Promise<PreparedTurn> {
   const { messages, events, abort } = await runPhase(turn, {
     phase: "before_turn",
     effect: { key: "0.hook.turn_before", kind: "hook_phase" },
-    ask: (scope) =>
-      session.plugins.beforeTurn(
-        {
-          sessionId: session.id,
-          state: viewOf(turn, input),
-          turnContext: turn.context,
-          host: hostIn(scope, "turn"),
-        },
-        session.parts.probe,
-      ),
+    ask: (scope) => {
+      const context = { sessionId: session.id, state: viewOf(turn, input), turnContext: turn.context };
+      return session.plugins.beforeTurn(withHost(context, scope, "turn"), session.parts.probe);
+    },
   });
   for (const { pluginId, value } of events) emitPluginEvents(turn, pluginId, [value]);
   const records = [...input, ...recordsOf(messages)];

@@ -6,7 +6,7 @@ import {
   type HostServices,
   type HostView,
   type HostViewName,
-  lazyHostView,
+  hostView,
   type ToolCatalogHost,
   type ToolStateHost,
   type TraceHost,
@@ -118,5 +118,21 @@ function traceServices(session: ResidentSession): TraceHost {
 
 /** What a hook or a tool of a turn may ask for. */
 export function hostIn<Name extends HostViewName>(scope: TurnRun, name: Name): HostView<Name> {
-  return lazyHostView(() => hostServices(scope.session, scope), name);
+  return hostView(hostServices(scope.session, scope), name);
+}
+
+/** The context of a hook with what it may ask for, which is made when it is asked for: most hooks ask for nothing. */
+export function withHost<Context extends object, Name extends HostViewName>(
+  context: Context,
+  scope: TurnRun,
+  name: Name,
+): Context & { readonly host: HostView<Name> } {
+  let host: HostView<Name> | undefined;
+  const get = (): HostView<Name> => {
+    host ??= hostIn(scope, name);
+    return host;
+  };
+  return Object.defineProperty(context, "host", { get, enumerable: true }) as typeof context & {
+    readonly host: HostView<Name>;
+  };
 }

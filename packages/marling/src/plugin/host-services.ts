@@ -208,22 +208,6 @@ export function hostView<Name extends HostViewName>(
   return cut(services, HOST_VIEWS[name]) as HostView<Name>;
 }
 
-/** As `hostView`, of services that are made when the first of them is asked for: most hooks ask for none. */
-export function lazyHostView<Name extends HostViewName>(
-  services: () => HostServices,
-  name: Name,
-): HostView<Name> {
-  let made: HostServices | undefined;
-  const view: { [method: string]: Method } = {};
-  for (const method of HOST_VIEWS[name]) {
-    view[method] = (...args) => {
-      made ??= services();
-      return (made[method] as Method)(...args);
-    };
-  }
-  return Object.freeze(view) as unknown as HostView<Name>; // The methods of the view, by their names.
-}
-
 /** Cuts a named service out of the services: an object with its methods and nothing else. */
 export function serviceView<Name extends ServiceViewName>(
   services: Partial<HostServices>,
