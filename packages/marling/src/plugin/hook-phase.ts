@@ -29,6 +29,13 @@ export interface HookWatcher {
   began(site: HookSite): (failed?: { readonly thrown: unknown }) => void;
 }
 
+/** What handlers are called with. */
+export interface HookCall {
+  readonly ctx: object;
+  /** The second argument, where the hook has one. */
+  readonly argument?: unknown;
+}
+
 export interface HookPhaseInit {
   readonly hook: HookName;
   readonly scopes: StateScopes;
@@ -48,11 +55,7 @@ export class HookPhase {
   }
 
   /** Runs one handler and reads its answer; every failure names plugin and hook. */
-  ask<T>(
-    entry: RegisteredHook,
-    call: () => unknown,
-    read: (raw: unknown, site: HookSite) => T,
-  ): Awaitable<T> {
+  ask<T>(entry: RegisteredHook, call: HookCall, read: (raw: unknown, site: HookSite) => T): Awaitable<T> {
     const { watcher } = this.#init;
     return watcher === undefined
       ? this.#ask(entry, call, read)
@@ -78,11 +81,7 @@ export class HookPhase {
     for (const scope of this.#drafts?.values() ?? []) scope.close();
   }
 
-  #ask<T>(
-    entry: RegisteredHook,
-    call: () => unknown,
-    read: (raw: unknown, site: HookSite) => T,
-  ): Awaitable<T> {
+  #ask<T>(entry: RegisteredHook, call: HookCall, read: (raw: unknown, site: HookSite) => T): Awaitable<T> {
     const { site } = entry;
     this.#begin(site);
     let returned: unknown;
@@ -97,9 +96,10 @@ export class HookPhase {
     return read(returned, site);
   }
 
-  #enter(entry: RegisteredHook, call: () => unknown): unknown {
+  #enter(entry: RegisteredHook, { ctx, argument }: HookCall): unknown {
     const { state } = entry;
-    return state === undefined ? call() : enterScope(this.#draftOf(state), call);
+    if (state === undefined) return entry.call(ctx, argument);
+    return enterScope(this.#draftOf(state), () => entry.call(ctx, argument));
   }
 
   #draftOf(state: PluginState): StateScope {

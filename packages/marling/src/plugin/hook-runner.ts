@@ -11,7 +11,7 @@ import { isPromise } from "../base/deferred.ts";
 import type { TurnIssue } from "../model/turn.ts";
 import { type HookSite, issueOf } from "./hook-error.ts";
 import { HookLimit } from "./hook-limit.ts";
-import { HookPhase, type HookRunOptions, type HookWatcher } from "./hook-phase.ts";
+import { type HookCall, HookPhase, type HookRunOptions, type HookWatcher } from "./hook-phase.ts";
 import { readItem, readItems } from "./hook-result.ts";
 import type { HookTable, PluginOwned, RegisteredHook } from "./hook-table.ts";
 import {
@@ -102,18 +102,17 @@ export class HookRunner {
     if (entries.length === 0) return flow.start;
     const phase = this.#phase(hook, options);
     let current = flow.start;
-    let ctx: object | undefined; // of `current`
+    let call: HookCall | undefined; // with `current`
     const read = (raw: unknown, site: HookSite): HookItem<K> | undefined => readItem(hook, raw, site);
     const take = (answer: HookItem<K> | undefined, { pluginId }: RegisteredHook): boolean => {
       const next = flow.next(current, answer, pluginId);
-      if (next !== current) ctx = undefined;
+      if (next !== current) call = undefined;
       current = next;
       return flow.isDone?.(current) === true;
     };
     const step = (entry: RegisteredHook): Awaitable<boolean> => {
-      const asked = ctx ?? Object.freeze(flow.context(current));
-      ctx = asked;
-      const item = phase.ask(entry, () => entry.call(asked, flow.argument?.(current)), read);
+      call ??= { ctx: Object.freeze(flow.context(current)), argument: flow.argument?.(current) };
+      const item = phase.ask(entry, call, read);
       return isPromise(item) ? item.then((answer) => take(answer, entry)) : take(item, entry);
     };
     return concluded(phase, inOrder(entries, step, phase), () => current);
@@ -132,8 +131,7 @@ export class HookRunner {
       const phase = this.#phase(hook, options);
       const before = current;
       const read = (raw: unknown, site: HookSite): HookItem<K> | undefined => readItem(hook, raw, site);
-      const ctx = Object.freeze(flow.context(before));
-      const call = (): unknown => entry.call(ctx, flow.argument?.(before));
+      const call = { ctx: Object.freeze(flow.context(before)), argument: flow.argument?.(before) };
       const asked = attempt(phase, () => phase.ask(entry, call, read));
       const take = (answer: Attempted<HookItem<K> | undefined>): boolean => {
         if (answer.ok) current = flow.next(before, answer.value, entry.pluginId);
@@ -155,14 +153,10 @@ export class HookRunner {
     const entries = this.#table[hook];
     if (entries.length === 0) return undefined;
     const phase = this.#phase(hook, options);
-    const frozen = Object.freeze(ctx);
+    const call = { ctx: Object.freeze(ctx) };
     let answer: PluginOwned<HookItem<K>> | undefined;
     const step = (entry: RegisteredHook): Awaitable<boolean> => {
-      const item = phase.ask(
-        entry,
-        () => entry.call(frozen, undefined),
-        (raw, site) => readItem(hook, raw, site),
-      );
+      const item = phase.ask(entry, call, (raw, site) => readItem(hook, raw, site));
       const take = (value: HookItem<K> | undefined): boolean => {
         if (value === undefined || options.accepts?.(value) === false) return false;
         answer = { pluginId: entry.pluginId, value };
@@ -182,10 +176,10 @@ export class HookRunner {
     const entries = this.#table[hook];
     if (entries.length === 0) return NO_ISSUES;
     if (HOOKS[hook].isConcurrent === true) return this.#tellAtOnce(hook, ctx, options);
-    const frozen = Object.freeze(ctx);
+    const call = { ctx: Object.freeze(ctx) };
     const phase = this.#phase(hook, options);
     const step = (entry: RegisteredHook): Awaitable<boolean> => {
-      const told = phase.ask(entry, () => entry.call(frozen, undefined), ignored);
+      const told = phase.ask(entry, call, ignored);
       return isPromise(told) ? told.then(goOn) : false;
     };
     return concluded(phase, inOrder(entries, step, phase), () => NO_ISSUES);
@@ -198,15 +192,12 @@ export class HookRunner {
     options: HookRunOptions,
   ): Awaitable<readonly PluginOwned<HookItem<K>>[]> {
     const phase = this.#phase(hook, options);
-    const frozen = Object.freeze(ctx);
+    const call = { ctx: Object.freeze(ctx) };
+    const read = (raw: unknown, site: HookSite): readonly HookItem<K>[] => readItems(hook, raw, site);
     const collected: PluginOwned<HookItem<K>>[] = [];
     const step = (entry: RegisteredHook): Awaitable<boolean> => {
       const { pluginId } = entry;
-      const items = phase.ask(
-        entry,
-        () => entry.call(frozen, undefined),
-        (raw, site) => readItems(hook, raw, site),
-      );
+      const items = phase.ask(entry, call, read);
       const take = (values: readonly HookItem<K>[]): boolean => {
         for (const value of values) collected.push({ pluginId, value });
         return false;
@@ -221,10 +212,10 @@ export class HookRunner {
     ctx: HookContext<K>,
     options: HookRunOptions,
   ): Awaitable<readonly TurnIssue[]> {
-    Object.freeze(ctx);
+    const call = { ctx: Object.freeze(ctx) };
     const told = this.#table[hook].map((entry) => {
       const phase = this.#phase(hook, options, phaseOf(hook, ctx));
-      const answer = attempt(phase, () => phase.ask(entry, () => entry.call(ctx, undefined), ignored));
+      const answer = attempt(phase, () => phase.ask(entry, call, ignored));
       const report = (attempted: Attempted<void>): TurnIssue | undefined =>
         attempted.ok ? undefined : issueOf(entry.site, attempted.thrown, "lifecycle_hook_failed");
       return isPromise(answer) ? answer.then(report) : report(answer);
