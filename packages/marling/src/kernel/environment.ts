@@ -5,11 +5,12 @@
 //        changes the next turn, not this one.
 //   EN3  where no code of plugins takes part, it is made when the input is accepted and kept with it, so that it costs no
 //        write of its own.
+//   EN5  plugins are asked what they contribute; where they say what they said last, nothing is put together anew.
 //   EN4  sessions of a runtime that have the same environment, and keep it, have one object of it.
 
 import type { ToolSpec } from "../llm/contract.ts";
 import type { EffectKey } from "../model/ids.ts";
-import { isJsonObject, type Json } from "../model/json.ts";
+import { isJsonObject, type Json, jsonEqual } from "../model/json.ts";
 import type { SessionPolicy } from "../model/policy.ts";
 import type { PromptContribution, PromptLayer } from "../model/prompt.ts";
 import { DEFAULT_TEMPLATE } from "../prompt/render.ts";
@@ -24,6 +25,9 @@ export interface Environment {
   readonly system: string;
   readonly tools: readonly ToolSpec[];
 }
+
+/** What is contributed where nobody is asked. */
+const NOBODY: readonly PromptContribution[] = Object.freeze([]);
 
 /** An environment that was made when its input was accepted, by its address. */
 export interface PlannedEnvironment {
@@ -54,15 +58,14 @@ export async function performEnvironment(
   if (await isUnmoved(turn, key)) return;
   let made: Environment | undefined;
   const outcome = await performEffect<EnvironmentOutcome>(turn, effect, async (scope) => {
-    const { remembers } = session.parts.effects;
-    made = await makeEnvironment(scope, records);
-    if (remembers !== true) return { environment: made };
-    const { environment, ref } = put(session, keptOf(session, made));
+    const contributed = await contributionsTo(scope, records);
+    if (session.parts.effects.remembers !== true) return { environment: environmentOf(session, contributed) };
+    const { environment, ref } = put(session, environmentWith(session, contributed));
     made = environment;
     return { ref };
   });
   const kept = "ref" in outcome ? (made ?? (await read(session, outcome.ref))) : outcome.environment;
-  use(turn, kept ?? (await makeEnvironment(turn, records)));
+  use(turn, kept ?? environmentOf(session, await contributionsTo(turn, records)));
 }
 
 /** Makes the environment of the next turn and keeps it, where that can be done without asking anybody. */
@@ -72,11 +75,30 @@ export function planEnvironment(session: ResidentSession): PlannedEnvironment | 
     plugins.runner.has("prompt.contribute") || plugins.hasBeforeTurnHooks || plugins.hasContextTransforms;
   if (parts.effects.remembers !== true || isAsked || !session.turnPreamble().syncsEnvironment)
     return undefined;
-  const from = { catalogKey: session.catalogKey, policy: session.policy };
-  const known = isSameSource(session.plannedEnvironment?.from, from) ? session.plannedEnvironment : undefined;
-  const kept = known?.kept ?? keptOf(session, environmentOf(session, []));
-  session.plannedEnvironment = { from, kept };
-  return { ref: put(session, kept).ref, from };
+  const { ref } = put(session, environmentWith(session, NOBODY));
+  return { ref, from: sourceOf(session) };
+}
+
+/** The environment with what was contributed: that of the last time, where it was made from the same. */
+function environmentWith(
+  session: ResidentSession,
+  contributed: readonly PromptContribution[],
+): KeptEnvironment {
+  const from = sourceOf(session);
+  const known = session.madeEnvironment;
+  if (known !== undefined && isSameSource(known.from, from) && isSame(known.contributed, contributed))
+    return known.kept;
+  const kept = keptOf(session, environmentOf(session, contributed));
+  session.madeEnvironment = { from, contributed, kept };
+  return kept;
+}
+
+function isSame(one: readonly PromptContribution[], other: readonly PromptContribution[]): boolean {
+  return one === other || jsonEqual(one as unknown as Json, other as unknown as Json); // They are plain.
+}
+
+function sourceOf({ catalogKey, policy }: ResidentSession): EnvironmentSource {
+  return { catalogKey, policy };
 }
 
 /** Whether the environment of the round before is that of this one: nothing moved, and no earlier run has made another. */
@@ -97,8 +119,8 @@ async function plannedEnvironment(turn: TurnRun, key: EffectKey): Promise<Enviro
   if (plan === undefined) return undefined;
   if (plan.from === undefined) return (await isRecorded(turn, key)) ? undefined : read(session, plan.ref);
   if (!isSameSource(plan.from, session)) return undefined;
-  const here = session.plannedEnvironment;
-  return isSameSource(here?.from, plan.from) ? here?.kept.environment : read(session, plan.ref);
+  const here = session.madeEnvironment;
+  return here?.kept.ref === plan.ref ? here.kept.environment : read(session, plan.ref);
 }
 
 function isSameSource(
@@ -106,6 +128,13 @@ function isSameSource(
   { catalogKey, policy }: EnvironmentSource,
 ): boolean {
   return one?.catalogKey === catalogKey && one.policy === policy;
+}
+
+/** The environment that a session made last, and what it was made from. */
+export interface MadeEnvironment {
+  readonly from: EnvironmentSource;
+  readonly contributed: readonly PromptContribution[];
+  readonly kept: KeptEnvironment;
 }
 
 /** An environment as it is kept; all sessions that have the same one have this. */
@@ -139,7 +168,11 @@ async function read({ parts }: ResidentSession, ref: string): Promise<Environmen
   throw new TurnFault("unsupported_version", `environment ${ref}: expected version 1, found another version`);
 }
 
-async function makeEnvironment(turn: TurnRun, records: readonly TurnRecord[]): Promise<Environment> {
+/** What plugins want in the prompt. */
+async function contributionsTo(
+  turn: TurnRun,
+  records: readonly TurnRecord[],
+): Promise<readonly PromptContribution[]> {
   const { session } = turn;
   const context = {
     sessionId: session.id,
@@ -147,8 +180,7 @@ async function makeEnvironment(turn: TurnRun, records: readonly TurnRecord[]): P
     protocolTurnOptions: session.frame.protocolOptions,
     turnContext: turn.context,
   };
-  const contributed = await session.plugins.collectPromptContributions(withHost(context, turn, "prompt"));
-  return environmentOf(session, contributed);
+  return session.plugins.collectPromptContributions(withHost(context, turn, "prompt"));
 }
 
 function environmentOf(session: ResidentSession, contributed: readonly PromptContribution[]): Environment {

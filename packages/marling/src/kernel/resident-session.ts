@@ -30,7 +30,7 @@ import type { ToolCatalog } from "../tool/catalog.ts";
 import type { ToolManifest, ToolProvider } from "../tool/contract.ts";
 import type { ToolRegistry } from "../tool/registry.ts";
 import type { StartedChildTurn } from "./child-turns.ts";
-import type { EnvironmentSource, KeptEnvironment } from "./environment.ts";
+import type { MadeEnvironment } from "./environment.ts";
 import { ObservationLog } from "./observation-log.ts";
 import type { KernelParts } from "./parts.ts";
 import { ProjectedHistory } from "./projected-history.ts";
@@ -91,8 +91,8 @@ export class ResidentSession {
   readonly trace: SessionTrace | undefined;
   /** Set when others may have committed to the session, or a turn of it ended half-way: looked at before the next one. */
   isDoubtful = false;
-  /** The environment that the next turn begins with if nothing moves, and what it was made from. */
-  plannedEnvironment: { readonly from: EnvironmentSource; readonly kept: KeptEnvironment } | undefined;
+  /** The environment that was made last: the next turn begins with it if nothing moves. */
+  madeEnvironment: MadeEnvironment | undefined;
   /** The turn that runs, if one does. */
   running: { readonly turnId: string; readonly control: TurnControl } | undefined;
   /** Turns of sessions below that plugins started here and have not awaited. */

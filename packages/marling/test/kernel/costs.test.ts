@@ -281,6 +281,19 @@ test.each<[string, Omit<RuntimeOptions, "store">]>([
   },
 );
 
+test("[EN5] what plugins contribute is what they say now, whether they said it before or not", async () => {
+  const said = ["Be brief.", "Be brief.", "Be kind.", "Be brief."];
+  const left = [...said];
+  const speaker = plugin("speaker", {
+    prompt: () => [{ slot: "guidance", content: left.shift() ?? "" }],
+  });
+  const requests: ModelRequest[] = [];
+  const { session } = await onDisk({ model: toolModel(requests), plugins: [speaker] });
+  for (const turn of said.keys()) await session.run(`turn ${turn}`);
+  const asked = requests.filter((_request, index) => index % 2 === 0); // Each turn asks twice.
+  expect(asked.map(({ system }) => /Be \w+\./.exec(system)?.[0])).toEqual(said);
+});
+
 /** The promises of a turn in which the model asks for so many calls at once. */
 async function promisesOfCalls(count: number): Promise<number> {
   let made = 0;
