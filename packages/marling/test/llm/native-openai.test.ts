@@ -193,6 +193,30 @@ describe("requests", () => {
       { role: "user", content: "Two" },
     ]);
   });
+
+  test("[LA23] a list of tools is written once, and another one anew", async () => {
+    const events = [event(delta({ content: "Hi." }, "stop"))];
+    const server = await wireServer(Array.from({ length: 4 }, () => ({ kind: "stream", events }) as const));
+    const port = viaChat(server.url);
+    let reads = 0;
+    const look = new Proxy(ADD, {
+      get: (target, name, self) => {
+        if (name === "description") reads += 1;
+        return Reflect.get(target, name, self);
+      },
+    });
+    const tools = [look];
+    responseOf(await call(port, { tools }));
+    responseOf(await call(port, { tools, messages: [user("Again")] }));
+    expect(reads).toBe(1);
+    responseOf(await call(port, { tools: [ADD, { ...ADD, name: "other" }] }));
+    responseOf(await call(port, { tools, providerOptions: { openai: { tools: [] } } }));
+    const names = server.sent.map(({ body }) =>
+      (body.tools as { function: { name: string } }[]).map((tool) => tool.function.name),
+    );
+    expect(names).toEqual([["add"], ["add"], ["add", "other"], []]);
+    expect(server.sent[0]?.body.tool_choice).toBe("auto");
+  });
 });
 
 describe("answers", () => {

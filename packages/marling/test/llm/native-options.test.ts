@@ -128,6 +128,7 @@ describe("OpenAI itself", () => {
     modelId,
     isOfficial: true,
     maxOutputTokens: 50,
+    writtenTools: new WeakMap(),
     ...promptMemory(),
     written: new WeakMap(),
   });

@@ -98,7 +98,8 @@ class Posting {
   readonly #site: PostSite;
   #request: ClientRequest | undefined;
   #hasAnswer = false;
-  #settle: (end: PostEnd) => void = () => {};
+  /** There until the posting has ended. */
+  #resolve: ((end: PostEnd) => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(target: PostTarget, site: PostSite) {
@@ -119,7 +120,7 @@ class Posting {
     };
     try {
       return await new Promise<PostEnd>((resolve) => {
-        this.#settle = resolve;
+        this.#resolve = resolve;
         signal.addEventListener("abort", cancel, { once: true });
         const sent = body.length > LONGEST_TEXT ? Buffer.from(body) : body;
         this.#send({ ...headers, "content-length": String(Buffer.byteLength(sent)) }, sent);
@@ -137,7 +138,9 @@ class Posting {
     const request = send({ ...options, headers });
     this.#request = request;
     request.on("error", (thrown) => this.#settle({ kind: "broken", thrown }));
-    request.on("close", () => this.#settle({ kind: "broken", thrown: new Error("socket closed") }));
+    request.on("close", () => {
+      if (this.#resolve !== undefined) this.#settle({ kind: "broken", thrown: new Error("socket closed") });
+    });
     request.on("timeout", () => {
       this.#leave({ kind: "silent", message: `the server said nothing for ${timeouts.idleMs} ms` });
     });
@@ -186,6 +189,11 @@ class Posting {
       if (size > LONGEST_REFUSAL) this.#leave(refusal());
     });
     response.on("end", () => this.#settle(refusal()));
+  }
+
+  #settle(end: PostEnd): void {
+    this.#resolve?.(end);
+    this.#resolve = undefined;
   }
 
   /** Ends the posting before the answer has ended, and the connection with it. */

@@ -14,6 +14,8 @@ export interface ChatBuilder extends PromptBuilder {
   readonly isOfficial: boolean;
   readonly maxOutputTokens: number | undefined;
   readonly written: WrittenMessages;
+  /** The texts of tools that were sent before. */
+  readonly writtenTools: WeakMap<ModelRequest["tools"], string>;
 }
 
 /** The names of parameters on the wire. */
@@ -53,7 +55,7 @@ export async function chatRequest(
     stream: true,
     stream_options: { include_usage: true },
     ...parameters,
-    ...(tools.length === 0 ? {} : { tools: toolsOf(request), tool_choice: toolChoice }),
+    ...(tools.length === 0 ? {} : { tool_choice: toolChoice }),
     ...(outputSchema === undefined ? {} : { response_format: formatOf(outputSchema) }),
     ...Object.fromEntries(Object.entries(options).filter(([name]) => !OURS.has(name))),
   };
@@ -61,7 +63,18 @@ export async function chatRequest(
     ...(system.trim() === "" ? [] : [JSON.stringify({ role: "system", content: system })]),
     ...prompt.map((message) => writeMessage(message, builder.written)),
   ];
-  return { body: `${JSON.stringify(head).slice(0, -1)},"messages":[${messages.join(",")}]}`, warnings };
+  const toolText = tools.length === 0 || "tools" in head ? "" : `,"tools":${writeTools(tools, builder)}`;
+  const body = `${JSON.stringify(head).slice(0, -1)}${toolText},"messages":[${messages.join(",")}]}`;
+  return { body, warnings };
+}
+
+/** The tools of a session are the same list in all of its requests, and may be long. */
+function writeTools(tools: ModelRequest["tools"], { writtenTools }: ChatBuilder): string {
+  const known = writtenTools.get(tools);
+  if (known !== undefined) return known;
+  const text = JSON.stringify(toolsOf(tools));
+  writtenTools.set(tools, text);
+  return text;
 }
 
 function parametersOf(
@@ -84,7 +97,7 @@ function parametersOf(
   return { parameters, warnings };
 }
 
-function toolsOf({ tools }: ModelRequest): Json {
+function toolsOf(tools: ModelRequest["tools"]): Json {
   return tools.map((tool) => ({
     type: "function",
     function: { name: tool.name, description: tool.description, parameters: inputSchemaOf(tool) },

@@ -39,6 +39,7 @@ export function openaiModel(options: OpenAiModelOptions): ModelPort {
     maxOutputTokens,
     ...promptMemory(),
     written: new WeakMap(),
+    writtenTools: new WeakMap(),
   };
   return nativeModel({
     id,
