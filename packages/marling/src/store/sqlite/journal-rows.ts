@@ -12,7 +12,6 @@ import type { Connection } from "./connection.ts";
 import type { SqlRow } from "./driver.ts";
 import type { JournalKeys } from "./row-memory.ts";
 import type { SessionKey, SessionRow } from "./session-rows.ts";
-import { shortenText } from "./session-text.ts";
 import { damaged } from "./sqlite-fault.ts";
 
 const OF_SESSION = "FROM journal WHERE at BETWEEN ?1 << 32 AND ?1 << 32 | 4294967295";
@@ -51,7 +50,7 @@ export class JournalRows {
     const steps = added.map(({ key, status, outcome }) =>
       outcome === undefined ? [key, status] : [key, status, outcome],
     );
-    const entry = shortenText(JSON.stringify([turnId, ...steps]), session.id);
+    const entry = JSON.stringify([turnId, ...steps]); // Not shortened: a journal does not stay.
     this.#db.run("INSERT INTO journal (at, entry) VALUES (? << 32 | ?, ?)", session.no, known.last, entry);
   }
 
