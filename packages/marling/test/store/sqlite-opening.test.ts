@@ -124,6 +124,30 @@ test("[SL14] opening reads as much of 1,000 commits beside their nodes as of 200
   expect(short).toBeLessThanOrEqual(2 * 64);
 });
 
+test("[SL14] commits with long texts, and such as are damaged, are read one by one", async () => {
+  const path = join(temporaryFolder(), "store.db");
+  const [model, sqlite] = [memoryStore(), open(path)];
+  for (let revision = 0; revision < 150; revision += 1) {
+    const text = "so much ".repeat(revision % 70 === 3 ? 60_000 : 2);
+    const nodes = [{ kind: "message", id: `n${revision}`, text }];
+    const commit = {
+      ...commitOf(A, revision),
+      nodes,
+      head: head({ turnIndex: revision, leaf: node(`n${revision}`) }),
+    };
+    for (const store of [model, sqlite]) await store.commit(commit);
+  }
+  await sqlite.close();
+  const again = open(path);
+  expect(await told(again, A)).toEqual(await told(model, A));
+  await again.close();
+  await query(path, "UPDATE commits SET nodes = '[1], [2' WHERE at & 4294967295 = 100");
+  await expect(open(path).load(A)).rejects.toMatchObject({
+    code: "store_corrupt",
+    message: expect.stringContaining("column nodes: expected JSON, found other text"),
+  });
+});
+
 test("[SL5] [SL14] a head with many frames is stored whole as seldom as it has frames", async () => {
   const path = join(temporaryFolder(), "store.db");
   const store = open(path);

@@ -59,8 +59,9 @@ const NEWEST = `SELECT max(at) & 4294967295 AS n FROM commits WHERE ${OF_SESSION
 const UP_TO = "FROM commits WHERE at BETWEEN ?1 << 32 AND ?1 << 32 | ?2 ORDER BY at";
 const NEWEST_UP_TO = `SELECT at & 4294967295 AS n, manifest, nodes ${UP_TO} DESC LIMIT 1`;
 const NO_LIMIT = 4294967295;
-/** So many commits are read as one text. */
-const TOGETHER = 256;
+/** So many commits are read as one text, unless one of them has a longer one than this. */
+const TOGETHER = 64;
+const LONGEST_JOINED = 256 * 1024;
 /** After so many commits one stores all of the head, so that opening a session reads no more of them than that. */
 export const WHOLE_EVERY = 64;
 
@@ -242,11 +243,11 @@ function* readColumn(
   { no, id }: SessionKey,
   { column, low, high, isBackwards = false }: ColumnPart,
 ): Generator<readonly { readonly revision: number; readonly value: Json }[]> {
-  const most = isBackwards ? WHOLE_EVERY : TOGETHER;
-  const rows = `SELECT at & 4294967295 AS n, ${column} FROM commits WHERE at BETWEEN ?1 << 32 | ?2 AND ?1 << 32 | ?3 ORDER BY at ${isBackwards ? "DESC" : "ASC"} LIMIT ${most}`;
-  const joined = `SELECT group_concat(n, ',') AS revisions, '[' || group_concat(${column}, ',') || ']' AS texts FROM (${rows})`;
+  const rows = `SELECT at & 4294967295 AS n, ${column} FROM commits WHERE at BETWEEN ?1 << 32 | ?2 AND ?1 << 32 | ?3 ORDER BY at ${isBackwards ? "DESC" : "ASC"} LIMIT ${TOGETHER}`;
+  const short = `CASE WHEN octet_length(${column}) <= ${LONGEST_JOINED} THEN ${column} END`;
+  const joined = `SELECT group_concat(n, ',') AS revisions, '[' || group_concat(${short}, ',') || ']' AS texts FROM (${rows})`;
   let [first, last] = [low, high];
-  for (let count = most; count === most; ) {
+  for (let count = TOGETHER; count === TOGETHER; ) {
     const row = db.get(joined, no, first, last);
     if (row === undefined || row.revisions === null) return;
     const revisions = db.text(row, "revisions").split(",").map(Number);
