@@ -259,11 +259,16 @@ function show(shown: SharedList<Message>, nodes: readonly SessionNode[]): Shared
   return shown.append([...added.values()]);
 }
 
-/** What is shown of the frame that a path ends in, which was opened behind `from` nodes. */
-export function messagesIn(path: SharedList<SessionNode>, frame: FrameId, from = 0): SharedList<Message> {
+/** What is shown of the frame that a path ends in. */
+function messagesIn(path: SharedList<SessionNode>, frame: FrameId): SharedList<Message> {
   let start = path.length;
-  while (start > from && path.at(start - 1)?.frameId === frame) start -= 1;
-  return SharedList.distinct(shownIn(path.tail(path.length - start)), messageKey);
+  while (start > 0 && path.at(start - 1)?.frameId === frame) start -= 1;
+  return messagesOf(path.tail(path.length - start));
+}
+
+/** What is shown of nodes that all are of one frame. */
+export function messagesOf(nodes: readonly SessionNode[]): SharedList<Message> {
+  return SharedList.distinct(shownIn(nodes), messageKey);
 }
 
 /** The messages of nodes that a model may see. */

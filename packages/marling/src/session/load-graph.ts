@@ -4,7 +4,7 @@ import { MarlingError } from "../base/errors.ts";
 import { type EarlierItems, SharedList } from "../base/shared-list.ts";
 import type { FrameId, NodeId, SessionId } from "../model/ids.ts";
 import type { Frame } from "./frame.ts";
-import { checked, corrupt, messagesIn, missingFrame, nodeKey, type SessionGraph } from "./graph.ts";
+import { checked, corrupt, messagesOf, missingFrame, nodeKey, type SessionGraph } from "./graph.ts";
 import type { SessionNode } from "./node.ts";
 
 export interface GraphParts {
@@ -58,7 +58,8 @@ export function loadGraph(parts: GraphParts): SessionGraph {
     last: earlier === undefined ? undefined : first.parentId,
     isTwice: (id, generation) => path.loadedPositionOf(id) !== generation,
   });
-  const messages = messagesIn(path, currentFrameId, earlier?.length);
+  const start = nodes.findLastIndex((node) => node.frameId !== currentFrameId) + 1;
+  const messages = messagesOf(nodes.slice(start));
   const leaf = (nodes.at(-1) as SessionNode).id;
   return checked({ sessionId, path, messages, frames, currentFrameId, leaf });
 }

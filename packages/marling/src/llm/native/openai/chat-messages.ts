@@ -38,7 +38,7 @@ export function writeMessage(message: PromptMessage, written: WrittenMessages): 
 function wireText(message: PromptMessage): string {
   switch (message.role) {
     case "user":
-      return JSON.stringify({ role: "user", content: userContent(message.content) });
+      return `{"role":"user","content":${JSON.stringify(userContent(message.content))}}`;
     case "assistant":
       return JSON.stringify(assistantMessage(message));
     case "tool":

@@ -59,10 +59,8 @@ export async function chatRequest(
     ...(outputSchema === undefined ? {} : { response_format: formatOf(outputSchema) }),
     ...Object.fromEntries(Object.entries(options).filter(([name]) => !OURS.has(name))),
   };
-  const messages = [
-    ...(system.trim() === "" ? [] : [JSON.stringify({ role: "system", content: system })]),
-    ...prompt.map((message) => writeMessage(message, builder.written)),
-  ];
+  const messages = prompt.map((message) => writeMessage(message, builder.written));
+  if (system.trim() !== "") messages.unshift(JSON.stringify({ role: "system", content: system }));
   const toolText = tools.length === 0 || "tools" in head ? "" : `,"tools":${writeTools(tools, builder)}`;
   const body = `${JSON.stringify(head).slice(0, -1)}${toolText},"messages":[${messages.join(",")}]}`;
   return { body, warnings };
