@@ -109,7 +109,7 @@ test("[BU4] what a first turn calls was compiled with its file, what it does not
       .map((line) => line.split(","));
     const namesOf = (event: string): readonly (string | undefined)[] =>
       parsed.filter(([kind, what]) => kind === "function" && what === event).map((fields) => fields[7]);
-    expect(namesOf("first-execution")).toContain("runTurn");
+    expect(namesOf("full-parse")).toContain("runTurn");
     expect(namesOf("parse-function")).not.toContain("runTurn");
     expect(namesOf("preparse-resolution")).toContain("forkGraph");
     expect(namesOf("preparse-resolution")).not.toContain("runTurn");
