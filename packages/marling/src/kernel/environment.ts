@@ -60,7 +60,7 @@ export async function performEnvironment(
   const outcome = await performEffect<EnvironmentOutcome>(turn, effect, async (scope) => {
     const contributed = await contributionsTo(scope, records);
     if (session.parts.effects.remembers !== true) return { environment: environmentOf(session, contributed) };
-    const { environment, ref } = put(session, environmentWith(session, contributed));
+    const { environment, ref } = put(session, environmentWith(session, contributed).kept);
     made = environment;
     return { ref };
   });
@@ -75,30 +75,26 @@ export function planEnvironment(session: ResidentSession): PlannedEnvironment | 
     plugins.runner.has("prompt.contribute") || plugins.hasBeforeTurnHooks || plugins.hasContextTransforms;
   if (parts.effects.remembers !== true || isAsked || !session.turnPreamble().syncsEnvironment)
     return undefined;
-  const { ref } = put(session, environmentWith(session, NOBODY));
-  return { ref, from: sourceOf(session) };
+  const { kept, from } = environmentWith(session, NOBODY);
+  return { ref: put(session, kept).ref, from };
 }
 
 /** The environment with what was contributed: that of the last time, where it was made from the same. */
 function environmentWith(
   session: ResidentSession,
   contributed: readonly PromptContribution[],
-): KeptEnvironment {
-  const from = sourceOf(session);
+): MadeEnvironment {
+  const from = { catalogKey: session.catalogKey, policy: session.policy };
   const known = session.madeEnvironment;
   if (known !== undefined && isSameSource(known.from, from) && isSame(known.contributed, contributed))
-    return known.kept;
-  const kept = keptOf(session, environmentOf(session, contributed));
-  session.madeEnvironment = { from, contributed, kept };
-  return kept;
+    return known;
+  const made = { from, contributed, kept: keptOf(session, environmentOf(session, contributed)) };
+  session.madeEnvironment = made;
+  return made;
 }
 
 function isSame(one: readonly PromptContribution[], other: readonly PromptContribution[]): boolean {
-  return one === other || jsonEqual(one as unknown as Json, other as unknown as Json); // They are plain.
-}
-
-function sourceOf({ catalogKey, policy }: ResidentSession): EnvironmentSource {
-  return { catalogKey, policy };
+  return jsonEqual(one as unknown as Json, other as unknown as Json); // They are plain.
 }
 
 /** Whether the environment of the round before is that of this one: nothing moved, and no earlier run has made another. */

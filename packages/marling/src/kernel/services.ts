@@ -132,7 +132,6 @@ export function withHost<Context extends object, Name extends HostViewName>(
     host ??= hostIn(scope, name);
     return host;
   };
-  return Object.defineProperty(context, "host", { get, enumerable: true }) as typeof context & {
-    readonly host: HostView<Name>;
-  };
+  const whole = Object.defineProperty(context, "host", { get, enumerable: true });
+  return whole as Context & { readonly host: HostView<Name> };
 }

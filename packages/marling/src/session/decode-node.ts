@@ -30,7 +30,7 @@ export function decodeSessionNode(raw: unknown, where = "node"): SessionNode {
 
 /** A node whose members that its kind has were checked. */
 function decodeBody(node: JsonObject, where: string): JsonObject {
-  const kind = KINDS.includes(node.kind as NodeBody["kind"]) ? (node.kind as NodeBody["kind"]) : undefined;
+  const kind = KINDS.find((known) => known === node.kind);
   switch (kind) {
     case "message": {
       const message = adoptMessage(node.message, `${where}.message`) as unknown as JsonObject;

@@ -1,4 +1,4 @@
-// A graph out of a store. What does not fit together is corruption, and nothing is healed.
+// A graph out of a store.
 
 import { MarlingError } from "../base/errors.ts";
 import { type EarlierItems, SharedList } from "../base/shared-list.ts";

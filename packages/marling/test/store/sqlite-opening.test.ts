@@ -7,8 +7,19 @@ import type { SessionId } from "../../src/model/ids.ts";
 import type { JsonObject } from "../../src/model/json.ts";
 import type { SessionCommit, SessionHead, Store } from "../../src/store/contract.ts";
 import { memoryStore } from "../../src/store/memory.ts";
+import { restoreText, shortenText } from "../../src/store/sqlite/session-text.ts";
 import { openSqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
-import { A, B, commitOf, head, id, node } from "../../src/testing/conformance/store-case.ts";
+import {
+  A,
+  B,
+  commitOf,
+  head,
+  id,
+  inputOf,
+  journalOf,
+  node,
+  record,
+} from "../../src/testing/conformance/store-case.ts";
 import { query, rowsIn, type Tap, tappedDriver, temporaryFolder } from "./sqlite-support.ts";
 
 function open(path: string, tap: Tap = {}): Store {
@@ -146,6 +157,51 @@ test("[SL14] commits with long texts, and such as are damaged, are read one by o
     code: "store_corrupt",
     message: expect.stringContaining("column nodes: expected JSON, found other text"),
   });
+});
+
+test("[SL9] [SL14] where no commit stored all, as before there were such, a session is read from its first one", async () => {
+  const path = join(temporaryFolder(), "store.db");
+  const [model, sqlite] = [memoryStore(), open(path)];
+  const grow = async (stores: readonly Store[], from: number, to: number): Promise<void> => {
+    for (let revision = from; revision < to; revision += 1)
+      for (const store of stores) await store.commit(commitAt(A, revision, 1));
+  };
+  const isWhole = "manifest LIKE '%\"whole\"%'";
+  await grow([model, sqlite], 0, 150);
+  await sqlite.close();
+  for (const { at, manifest } of await query(path, `SELECT at, manifest FROM commits WHERE ${isWhole}`)) {
+    const { whole: _whole, ...rest } = JSON.parse(restoreText(String(manifest), A));
+    const text = shortenText(JSON.stringify(rest), A).replaceAll("'", "''");
+    await query(path, `UPDATE commits SET manifest = '${text}' WHERE at = ${at}`);
+  }
+  expect(await query(path, `SELECT at FROM commits WHERE ${isWhole}`)).toEqual([]);
+  const again = open(path);
+  expect(await told(again, A)).toEqual(await told(model, A));
+  await grow([model, again], 150, 151);
+  expect(await query(path, `SELECT at & 4294967295 AS n FROM commits WHERE ${isWhole}`)).toEqual([
+    { n: 151 },
+  ]);
+  expect(await told(again, A)).toEqual(await told(model, A));
+});
+
+test("[SL9] a journal is read whether its text was shortened, as before, or not", async () => {
+  const path = join(temporaryFolder(), "store.db");
+  const sqlite = open(path);
+  const chat = id("chat-1");
+  const { row } = await sqlite.admit(inputOf(chat, "a question"));
+  const written = record("0.model_call", "done", {
+    sessionId: chat,
+    turnId: row.turnId,
+    outcome: { value: { kind: "response" } },
+  });
+  await journalOf(sqlite).append([written]);
+  const [stored] = await query(path, "SELECT entry FROM journal");
+  const entry = JSON.stringify([row.turnId, ["0.model_call", "done", written.outcome]]);
+  expect(stored).toEqual({ entry });
+  await sqlite.close();
+  await query(path, `UPDATE journal SET entry = '${shortenText(entry, chat).replaceAll("'", "''")}'`);
+  expect(await query(path, "SELECT entry FROM journal")).not.toEqual([stored]);
+  expect(await journalOf(open(path)).read(chat, row.turnId)).toEqual([written]);
 });
 
 test("[SL5] [SL14] a head with many frames is stored whole as seldom as it has frames", async () => {

@@ -62,8 +62,6 @@ const NO_LIMIT = 4294967295;
 /** So many commits are read as one text, unless one of them has a longer one than this. */
 const TOGETHER = 64;
 const LONGEST_JOINED = 256 * 1024;
-/** After so many commits one stores all of the head, so that opening a session reads no more of them than that. */
-export const WHOLE_EVERY = 64;
 
 export function lastCommit(
   db: Connection,

@@ -20,8 +20,8 @@ import {
 } from "./commit-rows.ts";
 import { holdComponent, type PackedComponent, packComponent } from "./component-rows.ts";
 import type { Connection } from "./connection.ts";
-import { type HeadImages, isWholeDue, type SessionImage } from "./head-images.ts";
-import { type HeadImage, type HeadPatch, headText, isSameMember, patchHead } from "./head-patch.ts";
+import { type HeadImages, isWholeDue, nextImage, wholeOf } from "./head-images.ts";
+import { type HeadImage, type HeadPatch, headText, patchHead } from "./head-patch.ts";
 import { admitInput, advanceInput, settleInput } from "./inbox-rows.ts";
 import { derivedTurnPrefix, encodeSettled, type SettledInputs } from "./input-codec.ts";
 import { countInputs, findTurnCommit, inputBySequence, type PendingInput, readInput } from "./input-rows.ts";
@@ -30,13 +30,7 @@ import { checkLease, releaseLease } from "./lease-rows.ts";
 import { findName, putName } from "./name-rows.ts";
 import { announceCommit, announcedCommit } from "./outbox-rows.ts";
 import { textOf } from "./repeated-text.ts";
-import {
-  type CommitPoint,
-  ensureSession,
-  reviseSession,
-  type SessionRow,
-  sessionByNumber,
-} from "./session-rows.ts";
+import { ensureSession, reviseSession, type SessionRow, sessionByNumber } from "./session-rows.ts";
 import { endWaitsOf } from "./wait-rows.ts";
 import { setWork } from "./work-rows.ts";
 
@@ -91,11 +85,9 @@ export function commitSession(db: Connection, prepared: PreparedCommit, parts: C
     lastNode: lastNodeOf(commit.nodes),
     isWhole,
   });
-  const next = nextImage(prepared, { before, head: image, point, isWhole });
-  const manifest = {
-    ...manifestOf(prepared, { patch, image, inputs, settled }),
-    ...(isWhole ? { whole: wholeOf(next) } : {}),
-  };
+  const changed = manifestOf(prepared, { patch, image, inputs, settled });
+  const next = nextImage(before, { head: image, components: changed.components, point, isWhole });
+  const manifest = isWhole ? { ...changed, whole: wholeOf(next) } : changed;
   insertCommit(db, point, {
     manifest: { ...manifest, ...enqueuedPoints(db, enqueued) },
     nodes: prepared.nodes,
@@ -221,6 +213,7 @@ function manifestOf(
 ): Manifest {
   const { operation } = commit;
   const hasReport = settled !== undefined;
+  const digests = Object.fromEntries(components.map(([name, { digest }]) => [name, digest]));
   return {
     ...(commit.once === true
       ? {
@@ -232,38 +225,8 @@ function manifestOf(
       : {}),
     head: patch,
     inputs,
-    ...(components.length === 0 ? {} : { components: digestsOf(components) }),
+    ...(components.length === 0 ? {} : { components: digests }),
   };
-}
-
-/** What the session is with a commit. */
-function nextImage(
-  { components }: PreparedCommit,
-  {
-    before,
-    head,
-    point,
-    isWhole,
-  }: {
-    readonly before: SessionImage | undefined;
-    readonly head: HeadImage;
-    readonly point: CommitPoint;
-    readonly isWhole: boolean;
-  },
-): SessionImage {
-  const digests = digestsOf(components);
-  if (before === undefined) return { head, components: digests, opened: undefined, patches: 0 };
-  const opened = isSameMember("currentFrameId", before.head, head) ? before.opened : point;
-  const patches = isWhole ? 0 : before.patches + 1;
-  return { head, components: { ...before.components, ...digests }, opened, patches };
-}
-
-function wholeOf({ components, opened }: SessionImage): NonNullable<Manifest["whole"]> {
-  return { components, ...(opened === undefined ? {} : { opened: [opened.no, opened.revision] }) };
-}
-
-function digestsOf(components: PreparedCommit["components"]): { readonly [name: string]: string } {
-  return Object.fromEntries(components.map(([name, { digest }]) => [name, digest]));
 }
 
 function enqueuedPoints(db: Connection, rows: readonly InboxRow[]): Pick<Manifest, "enqueued"> {

@@ -4,11 +4,14 @@
 //   HI2  what a session is, is read from its newest commit that stored all of it. A commit does so when so many others have
 //        not as the head has items, and at least `WHOLE_EVERY`: what commits store stays in proportion to what they add.
 
-import { type ManifestPoint, manifestsBackwards, WHOLE_EVERY } from "./commit-rows.ts";
+import { type Manifest, type ManifestPoint, manifestsBackwards } from "./commit-rows.ts";
 import type { Connection } from "./connection.ts";
-import { countItems, HeadFold, type HeadImage, patchHead } from "./head-patch.ts";
+import { countItems, HeadFold, type HeadImage, isSameMember, patchHead } from "./head-patch.ts";
 import { keep } from "./row-memory.ts";
 import type { CommitPoint, SessionRow } from "./session-rows.ts";
+
+/** All of a head is stored when at least so many commits have not. */
+const WHOLE_EVERY = 64;
 
 /** What a session is besides its nodes. */
 export interface SessionImage {
@@ -25,7 +28,7 @@ export interface SessionImage {
 export interface FoldedSession {
   readonly image: SessionImage;
   readonly fold: HeadFold;
-  readonly last: ManifestPoint;
+  readonly revision: number;
 }
 
 export class HeadImages {
@@ -69,6 +72,35 @@ export function isWholeDue({ patches, head }: SessionImage): boolean {
   return patches >= Math.max(WHOLE_EVERY, countItems(head));
 }
 
+/** What a session is with a commit that left this head and changed these components. */
+export function nextImage(
+  before: SessionImage | undefined,
+  {
+    head,
+    components,
+    point,
+    isWhole,
+  }: {
+    readonly head: HeadImage;
+    readonly components: Manifest["components"] | undefined;
+    readonly point: CommitPoint;
+    readonly isWhole: boolean;
+  },
+): SessionImage {
+  if (before === undefined) return { head, components: { ...components }, opened: undefined, patches: 0 };
+  return {
+    head,
+    components: { ...before.components, ...components },
+    opened: isSameMember("currentFrameId", before.head, head) ? before.opened : point,
+    patches: isWhole ? 0 : before.patches + 1,
+  };
+}
+
+/** What a commit that stores all of the head stores besides. */
+export function wholeOf({ components, opened }: SessionImage): NonNullable<Manifest["whole"]> {
+  return { components, ...(opened === undefined ? {} : { opened: [opened.no, opened.revision] }) };
+}
+
 /** What commits changed, oldest first, from the newest one on that stored everything; from the first one when none did. */
 function newestManifests(db: Connection, session: SessionRow): readonly ManifestPoint[] {
   const found: ManifestPoint[] = [];
@@ -96,5 +128,5 @@ function foldSession(points: readonly ManifestPoint[]): FoldedSession | undefine
   const { image: head } = patchHead(undefined, fold.head({ parentSessionId: null, leaf: null }), {
     lastNode: undefined,
   });
-  return { image: { head, components, opened, patches: points.length - 1 }, fold, last };
+  return { image: { head, components, opened, patches: points.length - 1 }, fold, revision: last.revision };
 }

@@ -21,12 +21,12 @@ export function loadSession(
 ): LoadedSession | undefined {
   const folded = session.status === "live" ? images.read(session) : undefined;
   if (folded === undefined) return undefined;
-  const { image, fold, last } = folded;
+  const { image, fold, revision } = folded;
   const from = isPartial ? image.opened : undefined;
   const nodes = readNodes(db, session, { from });
   const stored = {
     sessionId: session.id,
-    revision: last.revision,
+    revision,
     head: fold.head({ parentSessionId: session.parent, leaf: lastNodeOf(nodes) ?? null }),
     nodes,
     components: readComponents(db, image.components),

@@ -17,10 +17,11 @@ export function shortenText(text: string, id: SessionId): string {
 
 /** The text that was shortened. */
 export function restoreText(text: string, id: SessionId): string {
-  const known = escaped(id);
-  if (text.length > SHORT) return unpackFragments(text, piecesOf(known));
+  if (text.length > SHORT) return unpackFragments(text, piecesOf(escaped(id)));
   const unpacked = unpackFragments(text);
-  return unpacked.includes(SESSION_MARK) ? unpacked.replaceAll(SESSION_MARK, () => known) : unpacked;
+  if (!unpacked.includes(SESSION_MARK)) return unpacked;
+  const replacement = escaped(id);
+  return unpacked.replaceAll(SESSION_MARK, () => replacement);
 }
 
 function escaped(id: SessionId): string {

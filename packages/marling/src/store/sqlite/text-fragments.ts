@@ -54,7 +54,7 @@ const FRAGMENTS: readonly string[] = [
   '"},"head":{"set":{"turnIndex":',
   '},"lists":{"ledger":[1,[0,{"source":"turn","model":"',
   '}]]}},"inputs":',
-  // Journals.
+  // Journals, which were shortened before.
   '{"value":{"result":{"kind":"response","response":{"parts":[{"kind":"',
   'tool_call","callId":"',
   '"}],"usage":{"input":',

@@ -7,6 +7,7 @@ import { type EffectCase, effect, fail, never, performed } from "./effect-host-c
 
 const MODEL: EffectRequest = effect("0.model_call", { kind: "model_call" });
 const TOOL: EffectRequest = effect("0.tool.c1.1");
+const HOOK: EffectRequest = effect("0.hook.turn_before", { kind: "hook_phase" });
 const VALUES: readonly Json[] = [
   null,
   false,
@@ -66,6 +67,11 @@ export const memoryCases: readonly EffectCase[] = [
     await performed(effects, MODEL, "first");
     await effects.flush?.(MODEL, "paid");
     assert.equal((await performed(await reopen(), MODEL, "second")).isPerformed, false);
+  }),
+  memoryCase("JE2", "what hooks came to is written when all is asked for", async ({ effects, reopen }) => {
+    await performed(effects, HOOK, "first");
+    await effects.flush?.(HOOK, "all");
+    assert.equal((await performed(await reopen(), HOOK, "second")).isPerformed, false);
   }),
   memoryCase("JE2", "what was written is known after the turn left memory", async ({ effects }) => {
     await performed(effects, TOOL, "first");
