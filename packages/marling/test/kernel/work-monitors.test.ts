@@ -340,7 +340,7 @@ describe("after a crash", () => {
       script: [gatedStep(at, say("first seen")), say("next seen"), say("next seen")],
     });
     await at.begun;
-    expect(states(session.tasks.list())).toEqual(["monitor:m running"]);
+    await eventually(() => states(session.tasks.list())).toEqual(["monitor:m running"]);
     await said.say("two", "three");
     await eventually(async () => (await monitorOf(session, "m"))?.lastEvent).toBe("three");
     expect((await session.pending()).map(({ input }) => input.text)).toEqual(["Monitor m: one"]);
