@@ -1,4 +1,6 @@
-import { availableParallelism } from "node:os";
+import { mkdtempSync, rmSync } from "node:fs";
+import { availableParallelism, homedir, tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
@@ -14,6 +16,16 @@ class LongestFirst extends BaseSequencer {
 
 const source = (path: string): string =>
   fileURLToPath(new URL(`./packages/marling/src/${path}`, import.meta.url));
+
+/**
+ * Monitors run in login shells, and tests kill them at any moment. A profile that is killed may leave locks behind, on
+ * which every later shell of the same user waits: tests read no profile but that of the machine.
+ */
+function emptyHome(): string {
+  const folder = mkdtempSync(join(tmpdir(), "marling-home-"));
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
 
 export default defineConfig({
   resolve: {
@@ -37,6 +49,10 @@ export default defineConfig({
     maxWorkers: Math.max(2, availableParallelism() - 1), // Left alone, two cores get one worker; many tests wait.
     testTimeout: 60_000, // Against hanging, not against slowness: how fast a machine is decides no test.
     hookTimeout: 60_000,
+    env: {
+      HOME: emptyHome(),
+      GIT_CONFIG_GLOBAL: process.env.GIT_CONFIG_GLOBAL ?? join(homedir(), ".gitconfig"),
+    },
     sequence: { sequencer: LongestFirst },
     typecheck: { enabled: false },
   },
