@@ -28,11 +28,11 @@ const MARK = "\u001f";
 /** Behind every id of a tenant; no other id is before it. */
 const AFTER_TENANTS = " ";
 
-/** Whose session it is, and as what its tenant knows it; nothing for a session of no tenant. */
-export function tenantOf(id: SessionId): { readonly tenant: string; readonly id: SessionId } | undefined {
+/** Whose session or turn it is, and as what its tenant knows it; nothing for one of no tenant. */
+export function tenantOf<T extends string>(id: T): { readonly tenant: string; readonly id: T } | undefined {
   if (!id.startsWith(MARK)) return undefined;
   const end = id.indexOf(MARK, 1);
-  return { tenant: id.slice(1, end), id: id.slice(end + 1) as SessionId };
+  return { tenant: id.slice(1, end), id: id.slice(end + 1) as T };
 }
 
 /** The store without what is under tenants. */

@@ -37,6 +37,7 @@ test.each([
   ["authorize", 8],
   ["monitor", 14],
   ["trigger", 20],
+  ["tenants", 20],
 ])(
   "a process killed at any boundary of the scenario %s is recovered to the same end",
   async (name, least) => {
@@ -52,6 +53,17 @@ test.each([
   },
   900_000,
 );
+
+test("[SL14] a process killed around the commit that stores all of the head is recovered to the same end", async () => {
+  const around = /^((before|after) sql COMMIT #1(29|3[0-5])|.* #6[4-7])$/;
+  const report = await crashAtEveryEffect(new URL("./scenarios/long.mjs", import.meta.url), {
+    distinct: true,
+    only: around,
+  });
+  expect(report.missed).toEqual([]);
+  expect(report.kills).toBeGreaterThanOrEqual(16);
+  kills += report.kills;
+}, 900_000);
 
 test("they are killed at 300 boundaries or more", () => {
   expect(kills).toBeGreaterThanOrEqual(300);

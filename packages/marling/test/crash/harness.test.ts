@@ -14,18 +14,22 @@ async function whys(module: string, only: RegExp): Promise<readonly string[]> {
   return report?.failures.map(({ why }) => why) ?? [String(thrown)];
 }
 
-test("[CL1] an outcome that was acknowledged and is not there any more is noticed", async () => {
-  const found = await whys(
-    "./broken/drops-outcomes.mjs",
-    /after store\.journal\.append|before store\.commit/,
-  );
-  expect(found).toContainEqual(
-    expect.stringMatching(
-      /attempt 1 of a \(call_1\) in turn \S+ of session s ran again although it was finished/,
-    ),
-  );
-  expect(found).toContainEqual(expect.stringMatching(/^model call .* ran again although it was finished/));
-}, 60_000);
+test.each([
+  ["[CL1] an outcome that was acknowledged and is not there any more is noticed", "drops-outcomes"],
+  ["[CW4] and that of a tenant", "drops-tenant-outcomes"],
+])(
+  "%s",
+  async (_name, broken) => {
+    const found = await whys(`./broken/${broken}.mjs`, /after store\.journal\.append|before store\.commit/);
+    expect(found).toContainEqual(
+      expect.stringMatching(
+        /attempt 1 of a \(call_1\) in turn \S+ of session s ran again although it was finished/,
+      ),
+    );
+    expect(found).toContainEqual(expect.stringMatching(/^model call .* ran again although it was finished/));
+  },
+  60_000,
+);
 
 test("[CL2] a call that must not run twice and does is noticed", async () => {
   const found = await whys("./broken/drops-marks.mjs", /tool unsafe/);

@@ -2,6 +2,8 @@
 //   CW1  every method of the contracts has a row below: one without does not compile.
 //   CW2  a method of a store that has no row is refused, so that nothing is written past the crash test.
 //   CW3  what was written is told before whoever asked for it hears of it.
+//   CW4  effects and turns are told by the ids that they have for their tenant, which is how tools and models know them.
+//        So the sessions of a scenario have ids of their own, whatever tenant they are of.
 
 import type { JournalRecord, JournalStore } from "../../model/journal.ts";
 import type { Json } from "../../model/json.ts";
@@ -14,6 +16,7 @@ import type {
   Store,
   WaitStore,
 } from "../../store/contract.ts";
+import { tenantOf } from "../../store/tenant-store.ts";
 import type { Boundaries } from "./boundaries.ts";
 import type { AcceptedInput, Acknowledged, Line, RecordedEffect } from "./line.ts";
 import { memberNames } from "./member-names.ts";
@@ -151,7 +154,10 @@ function committed(commit: SessionCommit | undefined, { enqueued }: CommitResult
   if (commit === undefined) return {};
   const { sessionId, forgets = [], settles } = commit;
   const turns = [...forgets, ...(settles === undefined ? [] : [settles.report.turnId])];
-  return { turns: turns.map((turnId) => ({ sessionId, turnId })), inputs: enqueued.map(accepted) };
+  return {
+    turns: turns.map((turnId) => ({ sessionId: ownId(sessionId), turnId: ownId(turnId) })),
+    inputs: enqueued.map(accepted),
+  };
 }
 
 function accepted({ sessionId, turnId, submitted }: InboxRow): AcceptedInput {
@@ -173,5 +179,9 @@ function effectsOf(
 ): readonly RecordedEffect[] {
   return records
     .filter(({ status }) => status === wanted)
-    .map(({ sessionId, turnId, key }) => ({ sessionId, turnId, key }));
+    .map(({ sessionId, turnId, key }) => ({ sessionId: ownId(sessionId), turnId: ownId(turnId), key }));
+}
+
+function ownId(id: string): string {
+  return tenantOf(id)?.id ?? id;
 }

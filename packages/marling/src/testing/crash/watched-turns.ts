@@ -3,8 +3,16 @@
 import type { Runtime, Session, Turn } from "../../index.ts";
 import type { Boundaries } from "./boundaries.ts";
 
-/** Watches the turns of every session that this runtime hands out. */
+/** Watches the turns of every session that this runtime hands out, and the runtimes of its tenants. */
 export function watchTurns(runtime: Runtime, boundaries: Boundaries): void {
+  const scopes = new WeakSet<Runtime>();
+  const scope = runtime.scope.bind(runtime);
+  runtime.scope = (tenant) => {
+    const scoped = scope(tenant);
+    if (!scopes.has(scoped)) watchTurns(scoped, boundaries);
+    scopes.add(scoped);
+    return scoped;
+  };
   const seen = new WeakSet<Session>();
   const watched = (session: Session): Session => {
     if (!seen.has(session)) watchSession(session, boundaries);
