@@ -252,6 +252,7 @@ class MemoryStore implements Store {
     this.#waits.delete(sessionId);
     this.#triggers.delete(sessionId);
     this.#leases.delete(sessionId);
+    this.#leases.delete(workLeaseId(sessionId));
     this.#retired.add(sessionId);
     this.#changes += 1;
   }

@@ -1,7 +1,7 @@
 // Deleting a session takes its inputs, its journal, its waits with their keys, its subscriptions with what was to be
-// delivered, its lease, what was to be announced or gone on with, and those of its commits that no fork reads. Its id stays.
+// delivered, its leases, what was to be announced or gone on with, and those of its commits that no fork reads. Its id stays.
 
-import type { SessionId } from "../../model/ids.ts";
+import { type SessionId, workLeaseId } from "../../model/ids.ts";
 import { deleteCommits } from "./commit-rows.ts";
 import type { CommitParts } from "./commit-session.ts";
 import type { Connection } from "./connection.ts";
@@ -28,7 +28,8 @@ export function deleteSession(db: Connection, id: SessionId, { images, journal }
   deleteTriggers(db, session.no);
   deleteOutbox(db, session.no);
   setWork(db, session, false);
-  deleteLease(db, session.no);
+  for (const held of [session, findSession(db, workLeaseId(id))])
+    if (held !== undefined) deleteLease(db, held.no);
   journal.deleteAll(session.no);
   images.delete(session.no);
   dropUnread(db, session.no);

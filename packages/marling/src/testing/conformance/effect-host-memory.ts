@@ -78,6 +78,18 @@ export const memoryCases: readonly EffectCase[] = [
     effects.forget?.(TOOL);
     assert.deepEqual(await performed(effects, TOOL, "second"), { outcome: "first", isPerformed: false });
   }),
+  memoryCase("JE9", "a turn that is begun as a new one is remembered as any other", async (bench) => {
+    const { effects, reopen } = bench;
+    effects.begin?.(TOOL);
+    await performed(effects, TOOL, "first");
+    assert.equal((await performed(effects, TOOL, "second")).isPerformed, false);
+    assert.equal((await performed(await reopen(), TOOL, "third")).outcome, "first");
+  }),
+  memoryCase("JE9", "beginning a turn forgets nothing of the others", async ({ effects }) => {
+    await performed(effects, TOOL, "first");
+    effects.begin?.(effect(TOOL.key, { turnId: "t2" }));
+    assert.equal((await performed(effects, TOOL, "second")).outcome, "first");
+  }),
   memoryCase("JE3", "an effect that was cut is told so, and not performed", async ({ effects, reopen }) => {
     await fail(effects, TOOL, { cut });
     assert.equal(await (await reopen()).run<Json>(TOOL, never, { cut }), "cut");

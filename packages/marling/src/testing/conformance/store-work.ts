@@ -79,6 +79,21 @@ export const workCases: readonly StoreCase[] = [
   },
   {
     rule: "ST51",
+    title: "deleting a session ends the lease of whoever goes on with its work, and only that one",
+    run: async ({ store }) => {
+      await store.commit(working(0));
+      const leases = [WORK, workLeaseId(B)];
+      for (const sessionId of leases) await claimed(store, "one", { sessionId });
+      await store.delete(A);
+      const answers = leases.map((sessionId) => store.claim(sessionId, leaseFor("two")));
+      assert.deepEqual(
+        (await Promise.all(answers)).map(({ kind }) => kind),
+        ["claimed", "held"],
+      );
+    },
+  },
+  {
+    rule: "ST51",
     title: "a store that is opened again knows of work",
     needs: "reopen",
     run: async ({ store, reopen }) => {
