@@ -4,7 +4,7 @@ import type { ModelRequest } from "marling";
 import { expect, test } from "vitest";
 import { anthropicWire } from "./anthropic-wire.ts";
 import { sentToMessages, viaMessages } from "./native-calls.ts";
-import { ADD, call, responseOf, result, said, user } from "./port-calls.ts";
+import { ADD, call, responseOf, result, said, user, watchedAdd } from "./port-calls.ts";
 import { at } from "./wire.ts";
 import { wireServer } from "./wire-server.ts";
 
@@ -99,6 +99,30 @@ test("[LN12] a mark is on the request, not on the message that is kept", async (
   expect(server.sent.map(({ body }) => at(body.messages, 0, "content"))).toEqual([
     [text("One", MARK)],
     [text("One")],
+  ]);
+});
+
+test("[LA23] a list of tools is written once, whether it is marked or not, and another one anew", async () => {
+  const reply = { kind: "stream", events: anthropicWire.events({ text: ["Hi."] }) } as const;
+  const server = await wireServer(Array.from({ length: 5 }, () => reply));
+  const port = viaMessages(server.url);
+  const { tool, writes } = watchedAdd();
+  const tools = [tool];
+  responseOf(await call(port, { tools }));
+  responseOf(await call(port, { tools, providerOptions: { anthropic: MARK } }));
+  responseOf(await call(port, { tools }));
+  expect(writes()).toBe(1);
+  responseOf(await call(port, { tools: [ADD, { ...ADD, name: "other" }] }));
+  responseOf(await call(port, { tools, providerOptions: { anthropic: { tools: [] } } }));
+  const { name, description, inputSchema } = ADD;
+  const plain = { name, description, input_schema: inputSchema };
+  const marked = { ...plain, ...MARK };
+  expect(server.sent.map(({ body }) => body.tools)).toEqual([
+    [marked],
+    [plain],
+    [marked],
+    [plain, { ...marked, name: "other" }],
+    [],
   ]);
 });
 

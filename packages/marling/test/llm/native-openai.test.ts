@@ -3,7 +3,7 @@
 import type { ModelRequest } from "marling";
 import { describe, expect, test } from "vitest";
 import { delta, sentToChat, streamedByChat, viaChat } from "./native-calls.ts";
-import { ADD, call, failureOf, responseOf, result, said, textsOf, user } from "./port-calls.ts";
+import { ADD, call, failureOf, responseOf, result, said, textsOf, user, watchedAdd } from "./port-calls.ts";
 import { event } from "./wire.ts";
 import { wireServer } from "./wire-server.ts";
 
@@ -198,17 +198,11 @@ describe("requests", () => {
     const events = [event(delta({ content: "Hi." }, "stop"))];
     const server = await wireServer(Array.from({ length: 4 }, () => ({ kind: "stream", events }) as const));
     const port = viaChat(server.url);
-    let reads = 0;
-    const look = new Proxy(ADD, {
-      get: (target, name, self) => {
-        if (name === "description") reads += 1;
-        return Reflect.get(target, name, self);
-      },
-    });
-    const tools = [look];
+    const { tool, writes } = watchedAdd();
+    const tools = [tool];
     responseOf(await call(port, { tools }));
     responseOf(await call(port, { tools, messages: [user("Again")] }));
-    expect(reads).toBe(1);
+    expect(writes()).toBe(1);
     responseOf(await call(port, { tools: [ADD, { ...ADD, name: "other" }] }));
     responseOf(await call(port, { tools, providerOptions: { openai: { tools: [] } } }));
     const names = server.sent.map(({ body }) =>

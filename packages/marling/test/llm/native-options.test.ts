@@ -3,7 +3,8 @@
 import { createRuntime } from "marling";
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { promptMemory } from "../../src/llm/build-prompt.ts";
-import { chatRequest } from "../../src/llm/native/openai/chat-request.ts";
+import { chatRequest, chatTools } from "../../src/llm/native/openai/chat-request.ts";
+import { WrittenTools } from "../../src/llm/native/written-tools.ts";
 import { anthropicModel, type OpenAiModelOptions, openaiModel } from "../../src/models.ts";
 import { refusal } from "../base/refusal.ts";
 import { openAiChatWire } from "./chat-wire.ts";
@@ -128,7 +129,7 @@ describe("OpenAI itself", () => {
     modelId,
     isOfficial: true,
     maxOutputTokens: 50,
-    writtenTools: new WeakMap(),
+    tools: new WrittenTools(chatTools),
     ...promptMemory(),
     written: new WeakMap(),
   });

@@ -89,3 +89,15 @@ export const ADD = {
     additionalProperties: false,
   },
 };
+
+/** The tool `add`, and how often it was written down. */
+export function watchedAdd(): { readonly tool: typeof ADD; writes(): number } {
+  let writes = 0;
+  const tool = new Proxy(ADD, {
+    get: (target, name, self) => {
+      if (name === "description") writes += 1;
+      return Reflect.get(target, name, self);
+    },
+  });
+  return { tool, writes: () => writes };
+}

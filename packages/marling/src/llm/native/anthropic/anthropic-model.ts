@@ -6,9 +6,10 @@ import { nativeModel } from "../native-model.ts";
 import type { NativeModelOptions } from "../native-model-options.ts";
 import { connect, type ProviderDefaults } from "../native-options.ts";
 import { SPECIFICATION } from "../wire-file.ts";
+import { WrittenTools } from "../written-tools.ts";
 import { claudeModel } from "./claude-models.ts";
 import { messagesEvents } from "./messages-events.ts";
-import { type MessagesBuilder, messagesRequest } from "./messages-request.ts";
+import { type MessagesBuilder, messagesRequest, messagesTools } from "./messages-request.ts";
 
 export interface AnthropicModelOptions extends NativeModelOptions {
   /** Whether the prompt is marked for the provider's cache; `auto`, the default, marks all that stays the same. */
@@ -40,6 +41,7 @@ export function anthropicModel(options: AnthropicModelOptions): ModelPort {
     caches: promptCache === "auto",
     ...promptMemory(),
     written: new WeakMap(),
+    tools: new WrittenTools(messagesTools),
   };
   return nativeModel({
     id,

@@ -15,6 +15,7 @@ import type { ModelRequest, ToolChoice } from "../../contract.ts";
 import type { PromptMessage } from "../../prompt-message.ts";
 import type { WireMessage } from "../native-model.ts";
 import { isStrict, type SchemaLimits } from "../strict-schema.ts";
+import type { WrittenTools } from "../written-tools.ts";
 import type { ClaudeModel } from "./claude-models.ts";
 import { refersToFile, type WrittenBlocks, writeBlocks } from "./messages-blocks.ts";
 import { thinkingOf } from "./thinking.ts";
@@ -25,6 +26,7 @@ export interface MessagesBuilder extends PromptBuilder {
   readonly maxOutputTokens: number | undefined;
   readonly caches: boolean;
   readonly written: WrittenBlocks;
+  readonly tools: WrittenTools;
 }
 
 interface Group {
@@ -90,11 +92,11 @@ export async function messagesRequest(
   const head = {
     ...members,
     ...(system.trim() === "" ? {} : { system: [{ type: "text", text: system, ...(marks ? MARK : {}) }] }),
-    ...(request.tools.length === 0 ? {} : { tools: toolsOf(request, marks) }),
     ...Object.fromEntries(Object.entries(rest).filter(([name]) => !OURS.has(name))),
     output_config: Object.keys(config).length === 0 ? undefined : config,
   };
-  const body = `${JSON.stringify(head).slice(0, -1)},"messages":[${messagesOf(builder, prompt, marks)}]}`;
+  const toolText = "tools" in head ? "" : toolsOf(builder, request, marks);
+  const body = `${JSON.stringify(head).slice(0, -1)}${toolText},"messages":[${messagesOf(builder, prompt, marks)}]}`;
   return { body, warnings, ...(prompt.some(refersToFile) ? { headers: FILES_BETA } : {}) };
 }
 
@@ -143,13 +145,19 @@ function samplingOf({ temperature, topP, topK }: CallParameters): JsonObject {
   };
 }
 
-function toolsOf({ tools }: ModelRequest, marks: boolean): Json {
-  return tools.map((tool, index) => ({
+export function messagesTools(tools: ModelRequest["tools"]): Json {
+  return tools.map((tool) => ({
     name: tool.name,
     description: tool.description,
     input_schema: inputSchemaOf(tool),
-    ...(marks && index === tools.length - 1 ? MARK : {}),
   }));
+}
+
+/** The member of the body that the tools are, with the mark in the last one. */
+function toolsOf({ tools: written }: MessagesBuilder, { tools }: ModelRequest, marks: boolean): string {
+  if (tools.length === 0) return "";
+  const text = written.textOf(tools);
+  return `,"tools":${marks ? `${text.slice(0, -2)}${MARK_TEXT}]` : text}`;
 }
 
 function followsSchema({ claude }: MessagesBuilder, schema: JsonObject): boolean {

@@ -6,6 +6,7 @@ import { type CallParameters, knownParameters } from "../../call-parameters.ts";
 import type { ModelRequest } from "../../contract.ts";
 import type { WireMessage } from "../native-model.ts";
 import { isStrict, type SchemaLimits } from "../strict-schema.ts";
+import type { WrittenTools } from "../written-tools.ts";
 import { type WrittenMessages, writeMessage } from "./chat-messages.ts";
 
 export interface ChatBuilder extends PromptBuilder {
@@ -14,8 +15,7 @@ export interface ChatBuilder extends PromptBuilder {
   readonly isOfficial: boolean;
   readonly maxOutputTokens: number | undefined;
   readonly written: WrittenMessages;
-  /** The texts of tools that were sent before. */
-  readonly writtenTools: WeakMap<ModelRequest["tools"], string>;
+  readonly tools: WrittenTools;
 }
 
 /** The names of parameters on the wire. */
@@ -61,18 +61,9 @@ export async function chatRequest(
   };
   const messages = prompt.map((message) => writeMessage(message, builder.written));
   if (system.trim() !== "") messages.unshift(JSON.stringify({ role: "system", content: system }));
-  const toolText = tools.length === 0 || "tools" in head ? "" : `,"tools":${writeTools(tools, builder)}`;
+  const toolText = tools.length === 0 || "tools" in head ? "" : `,"tools":${builder.tools.textOf(tools)}`;
   const body = `${JSON.stringify(head).slice(0, -1)}${toolText},"messages":[${messages.join(",")}]}`;
   return { body, warnings };
-}
-
-/** The tools of a session are the same list in all of its requests, and may be long. */
-function writeTools(tools: ModelRequest["tools"], { writtenTools }: ChatBuilder): string {
-  const known = writtenTools.get(tools);
-  if (known !== undefined) return known;
-  const text = JSON.stringify(toolsOf(tools));
-  writtenTools.set(tools, text);
-  return text;
 }
 
 function parametersOf(
@@ -95,7 +86,7 @@ function parametersOf(
   return { parameters, warnings };
 }
 
-function toolsOf(tools: ModelRequest["tools"]): Json {
+export function chatTools(tools: ModelRequest["tools"]): Json {
   return tools.map((tool) => ({
     type: "function",
     function: { name: tool.name, description: tool.description, parameters: inputSchemaOf(tool) },

@@ -6,8 +6,9 @@ import { nativeModel } from "../native-model.ts";
 import type { NativeModelOptions } from "../native-model-options.ts";
 import { connect, type ProviderDefaults } from "../native-options.ts";
 import { SPECIFICATION } from "../wire-file.ts";
+import { WrittenTools } from "../written-tools.ts";
 import { chatEvents } from "./chat-events.ts";
-import { type ChatBuilder, chatRequest } from "./chat-request.ts";
+import { type ChatBuilder, chatRequest, chatTools } from "./chat-request.ts";
 
 export interface OpenAiModelOptions extends NativeModelOptions {
   readonly organization?: string;
@@ -39,7 +40,7 @@ export function openaiModel(options: OpenAiModelOptions): ModelPort {
     maxOutputTokens,
     ...promptMemory(),
     written: new WeakMap(),
-    writtenTools: new WeakMap(),
+    tools: new WrittenTools(chatTools),
   };
   return nativeModel({
     id,
