@@ -8,6 +8,7 @@ import { sessionId } from "../../src/model/ids.ts";
 import { toolSuccess } from "../../src/model/tool-output.ts";
 import { NO_USAGE } from "../../src/model/usage.ts";
 import { definePlugin } from "../../src/plugin/define-plugin.ts";
+import type { DurableOptions, DurableState } from "../../src/plugin/durable.ts";
 import type {
   CheckpointHookContext,
   CompactionContext,
@@ -50,6 +51,26 @@ export function sessionOf(
 ): PluginSession {
   const { build, ...host } = options;
   return createPluginHost(plugins, host).buildSession("s", build);
+}
+
+export type Counter = DurableState<{ count: number }>;
+
+export const add = (n: number) => (value: { count: number }) => ({ count: value.count + n });
+
+/** A plugin with one counter, and its state to look at from outside. */
+export function counting(
+  parts: (state: Counter) => PluginParts,
+  options: Partial<DurableOptions<{ count: number }>> = {},
+): { readonly made: Plugin; state(): Counter } {
+  let state: Counter | undefined;
+  const made = plugin("counter", (ctx) => {
+    state = ctx.durable({ version: 1, initial: () => ({ count: 0 }), ...options });
+    return parts(state);
+  });
+  return {
+    made,
+    state: () => state ?? (thrownBy(() => "not built") as never),
+  };
 }
 
 export function readView(): SessionReadView {

@@ -11,6 +11,7 @@ import type {
   ToolManifest,
   ToolProvider,
 } from "../../src/tool/contract.ts";
+import { ToolRegistry } from "../../src/tool/registry.ts";
 
 /** A provider whose list can be changed, and which answers every call with its own label. */
 export class SampleProvider implements ToolProvider {
@@ -57,6 +58,13 @@ export function provider(label: string, ...ids: readonly string[]): SampleProvid
     ids.map((id) => manifest(id)),
   );
 }
+
+/** A registry with one source, whose tools have these ids. */
+export const withTools = (...ids: readonly string[]): ToolRegistry =>
+  new ToolRegistry({ sources: [{ id: "plugins", providers: [provider("p", ...ids)] }] });
+
+export const names = (registry: ToolRegistry): readonly string[] =>
+  registry.manifests().map(({ name }) => name);
 
 export function call(toolId: string, args: Json = {}): ExecutableCall {
   return { toolId, name: toolId, callId: "call-1", args, input: args };
