@@ -11,6 +11,7 @@ import { MarlingError } from "../base/errors.ts";
 import type { InputId, SessionId, TurnId } from "../model/ids.ts";
 import type { JournalStore } from "../model/journal.ts";
 import type { JsonObject } from "../model/json.ts";
+import { TENANT_MARK, tenantPrefix } from "../model/tenant-ids.ts";
 import type {
   Admission,
   BlobStore,
@@ -24,22 +25,14 @@ import type {
 } from "./contract.ts";
 import { deliveryUnder, triggersOfNone, triggersUnder } from "./tenant-triggers.ts";
 
-const MARK = "\u001f";
 /** Behind every id of a tenant; no other id is before it. */
 const AFTER_TENANTS = " ";
-
-/** Whose session or turn it is, and as what its tenant knows it; nothing for one of no tenant. */
-export function tenantOf<T extends string>(id: T): { readonly tenant: string; readonly id: T } | undefined {
-  if (!id.startsWith(MARK)) return undefined;
-  const end = id.indexOf(MARK, 1);
-  return { tenant: id.slice(1, end), id: id.slice(end + 1) as T };
-}
 
 /** The store without what is under tenants. */
 export function withoutTenants(store: Store): Store {
   return {
     ...bound(store),
-    ...(store.triggers === undefined ? {} : { triggers: triggersOfNone(store.triggers, MARK) }),
+    ...(store.triggers === undefined ? {} : { triggers: triggersOfNone(store.triggers, TENANT_MARK) }),
     unsettled: async () => (await store.unsettled()).filter(isOfNoTenant),
     workable: async (now) => (await store.workable(now)).filter(isOfNoTenant),
     resumable: async (now) => (await store.resumable(now)).filter(isOfNoTenant),
@@ -48,7 +41,7 @@ export function withoutTenants(store: Store): Store {
 }
 
 function isOfNoTenant(id: SessionId): boolean {
-  return !id.startsWith(MARK);
+  return !id.startsWith(TENANT_MARK);
 }
 
 /** What is under one tenant. */
@@ -82,7 +75,7 @@ class Scope {
   readonly header: Uint8Array;
 
   constructor(tenant: string) {
-    this.prefix = `${MARK}${tenant}${MARK}`;
+    this.prefix = tenantPrefix(tenant);
     this.header = Buffer.from(this.prefix);
   }
 

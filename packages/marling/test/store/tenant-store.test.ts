@@ -2,9 +2,10 @@
 
 import { expect, test } from "vitest";
 import { type SessionId, type TurnId, workLeaseId } from "../../src/model/ids.ts";
+import { tenantOf } from "../../src/model/tenant-ids.ts";
 import type { SessionCommit, Store } from "../../src/store/contract.ts";
 import { memoryStore } from "../../src/store/memory.ts";
-import { tenantOf, tenantStore, withoutTenants } from "../../src/store/tenant-store.ts";
+import { tenantStore, withoutTenants } from "../../src/store/tenant-store.ts";
 
 const S = "s" as SessionId;
 const T = "t" as TurnId;

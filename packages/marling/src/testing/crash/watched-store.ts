@@ -7,6 +7,7 @@
 
 import type { JournalRecord, JournalStore } from "../../model/journal.ts";
 import type { Json } from "../../model/json.ts";
+import { tenantOf } from "../../model/tenant-ids.ts";
 import type { TriggerStore } from "../../model/trigger-store.ts";
 import type {
   BlobStore,
@@ -16,7 +17,6 @@ import type {
   Store,
   WaitStore,
 } from "../../store/contract.ts";
-import { tenantOf } from "../../store/tenant-store.ts";
 import type { Boundaries } from "./boundaries.ts";
 import type { AcceptedInput, Acknowledged, Line, RecordedEffect } from "./line.ts";
 import { memberNames } from "./member-names.ts";
