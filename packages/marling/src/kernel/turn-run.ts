@@ -142,7 +142,7 @@ export async function performEffect<T>(
   const owning = ownTurn(turn);
   if (owning !== undefined) await owning;
   const told = openedEffect(turn, effect);
-  const scope: TurnRun = { ...scopeOf(turn), scope: `${turn.scope}.${effect.key}` };
+  const scope = scopeOf(turn, `${turn.scope}.${effect.key}`);
   const { cut, plan, asks } = effect;
   let hasRun = false;
   const run = async (act: () => Promise<T>): Promise<Recorded<T>> => {
@@ -231,8 +231,8 @@ function refuseOther<T>({ key, asks }: EffectOf<T>, asked: Recorded<T>["asked"])
 }
 
 /** The turn with a place of its own for what is left behind, so that effects which run at once can be told apart. */
-export function scopeOf(turn: TurnRun): TurnRun {
-  return { ...turn, buffer: [], deltas: [], spent: [], log: { ...turn.log, issues: [] } };
+export function scopeOf(turn: TurnRun, scope: string = turn.scope): TurnRun {
+  return { ...turn, scope, buffer: [], deltas: [], spent: [], log: { ...turn.log, issues: [] } };
 }
 
 /** Adds what was left in a scope to the turn it was made from. */
