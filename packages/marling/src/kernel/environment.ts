@@ -5,8 +5,8 @@
 //        changes the next turn, not this one.
 //   EN3  where no code of plugins takes part, it is made when the input is accepted and kept with it, so that it costs no
 //        write of its own.
-//   EN5  plugins are asked what they contribute; where they say what they said last, nothing is put together anew.
 //   EN4  sessions of a runtime that have the same environment, and keep it, have one object of it.
+//   EN5  plugins are asked what they contribute; where they say what they said last, nothing is put together anew.
 
 import type { ToolSpec } from "../llm/contract.ts";
 import type { EffectKey } from "../model/ids.ts";

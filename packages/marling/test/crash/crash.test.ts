@@ -55,7 +55,8 @@ test.each([
 );
 
 test("[SL14] a process killed around the commit that stores all of the head is recovered to the same end", async () => {
-  const around = /^((before|after) sql COMMIT #1(29|3[0-5])|.* #6[4-7])$/;
+  const around =
+    /^(before|after) (sql COMMIT #1(2[6-9]|3[0-7])|(store\.(admit|commit)|model (call|bytes)) #6[3-8])$/;
   const report = await crashAtEveryEffect(new URL("./scenarios/long.mjs", import.meta.url), {
     distinct: true,
     only: around,

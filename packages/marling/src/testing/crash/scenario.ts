@@ -8,7 +8,8 @@ import type { ScriptStep } from "../scripted-model.ts";
 /**
  * A scenario: the export `scenario` of a module that both processes load.
  * Contract: `run` is called again in every life of the process, so it gives every turn a key, and repeats nothing else
- * that a life before may have done. Run again after its end, it comes to the same end.
+ * that a life before may have done. Run again after its end, it comes to the same end. Sessions have ids of their own,
+ * whatever tenant they are of.
  */
 export interface CrashScenario {
   /**

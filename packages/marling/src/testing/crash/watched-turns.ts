@@ -5,25 +5,25 @@ import type { Boundaries } from "./boundaries.ts";
 
 /** Watches the turns of every session that this runtime hands out, and the runtimes of its tenants. */
 export function watchTurns(runtime: Runtime, boundaries: Boundaries): void {
-  const scopes = new WeakSet<Runtime>();
+  const scoped = once((tenant: Runtime) => watchTurns(tenant, boundaries));
+  const watched = once((session: Session) => watchSession(session, boundaries));
   const scope = runtime.scope.bind(runtime);
-  runtime.scope = (tenant) => {
-    const scoped = scope(tenant);
-    if (!scopes.has(scoped)) watchTurns(scoped, boundaries);
-    scopes.add(scoped);
-    return scoped;
-  };
-  const seen = new WeakSet<Session>();
-  const watched = (session: Session): Session => {
-    if (!seen.has(session)) watchSession(session, boundaries);
-    seen.add(session);
-    return session;
-  };
+  runtime.scope = (tenant) => scoped(scope(tenant));
   const { sessions } = runtime;
   const open = runtime.session.bind(runtime);
   runtime.session = async (...args) => watched(await open(...args));
   const fork: typeof sessions.fork = async (...args) => watched(await sessions.fork(...args));
   Object.defineProperty(runtime, "sessions", { value: Object.freeze({ ...sessions, fork }) });
+}
+
+/** Watches what is handed out, the first time that it is. */
+function once<T extends object>(watch: (found: T) => void): (found: T) => T {
+  const seen = new WeakSet<T>();
+  return (found) => {
+    if (!seen.has(found)) watch(found);
+    seen.add(found);
+    return found;
+  };
 }
 
 function watchSession(session: Session, boundaries: Boundaries): void {
