@@ -1,10 +1,11 @@
 // Runtimes that share one file, with clocks of their own and a plugin that counts.
 
-import { definePlugin, type Plugin } from "marling";
+import { createRuntime, definePlugin, type Plugin } from "marling";
 import { sqliteStore } from "marling/sqlite";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import type { CallStore } from "../../src/testing/faulty-store.ts";
 import { database, type Life, type LifeOptions, live } from "./durable-support.ts";
+import { transcript } from "./hooks-support.ts";
 
 /** A clock that is so far ahead that every lease of the others has run out for it. */
 export const AHEAD: Clock = { ...systemClock, now: () => systemClock.now() + 3_600_000 };
@@ -13,6 +14,20 @@ export const AHEAD: Clock = { ...systemClock, now: () => systemClock.now() + 3_6
 export function sharedFile(): (options?: Omit<LifeOptions, "store">) => Promise<Life> {
   const path = database();
   return (options = {}) => live({ store: sqliteStore({ path }), plugins: [counter()], ...options });
+}
+
+/** What another runtime finds in the file. */
+export async function found(path: string, id = "s"): Promise<readonly string[]> {
+  const runtime = createRuntime({
+    model: undefined as never,
+    store: sqliteStore({ path }),
+    plugins: [counter()],
+  });
+  try {
+    return transcript(await runtime.session(id));
+  } finally {
+    await runtime.close();
+  }
 }
 
 /** A plugin with one number, and every kind of operation on it. */

@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { build } from "vite";
 import { onTestFinished } from "vitest";
 import { MarlingError } from "../../src/base/errors.ts";
+import type { Store } from "../../src/store/contract.ts";
 import {
   loadDriver,
   type SqliteDatabase,
@@ -15,12 +16,32 @@ import {
   type SqliteStatement,
   type SqlRow,
 } from "../../src/store/sqlite/driver.ts";
+import { sqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 
 /** A folder that is gone after the test. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "marling-sqlite-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
+}
+
+export interface Opened {
+  readonly store: Store;
+  readonly path: string;
+  reopen(): Promise<Store>;
+}
+
+/** A store on a file of its own, closed after the test. */
+export function opened(): Opened {
+  const path = join(temporaryFolder(), "store.db");
+  let store = sqliteStore({ path });
+  onTestFinished(() => store.close());
+  const reopen = async (): Promise<Store> => {
+    await store.close();
+    store = sqliteStore({ path });
+    return store;
+  };
+  return { store, path, reopen };
 }
 
 /** Runs SQL on a file that no store has open. */
