@@ -5,9 +5,9 @@ import { createServer, type IncomingMessage, type RequestListener } from "node:h
 import type { AddressInfo, Socket } from "node:net";
 import type { ModelPort, ModelStreamPart } from "marling";
 import { expect, onTestFinished, test } from "vitest";
-import { openTarget, post } from "../../src/llm/native/http-post.ts";
 import { openaiModel } from "../../src/models.ts";
 import { openAiChatWire } from "./chat-wire.ts";
+import { destination, posted } from "./native-posts.ts";
 import { call, failureOf, request, responseOf, textsOf } from "./port-calls.ts";
 import { wireServer } from "./wire-server.ts";
 
@@ -121,11 +121,9 @@ test("[LN7] a server that says nothing is left, before its answer and within it"
 });
 
 test("[LN7] a connection that is not made is given up", async () => {
-  const target = openTarget(new URL("http://name.invalid/v1"), { connectMs: 50 });
-  const options = { ...target.options, lookup: () => {} }; // A name that is never found.
-  const reader = { take: () => true, isOver: false, abandon: () => {} };
-  const { signal } = new AbortController();
-  expect(await post({ ...target, options }, { headers: {}, body: "{}" }, { reader, signal })).toEqual({
+  const url = new URL("http://name.invalid/v1");
+  const to = destination(url, { connectMs: 50 }, { lookup: () => {} }); // A name that is never found.
+  expect((await posted(to)).end).toEqual({
     kind: "silent",
     message: "no connection was made within 50 ms",
   });
@@ -203,6 +201,15 @@ test.each([
 ] as const)("[LA5] %s instead of a stream is a failure", async (_title, status, body, kind, message) => {
   const server = await wireServer([{ kind: "refuse", status, body }]);
   expect(failureOf(await call(model(server.url)))).toMatchObject({ kind, message });
+});
+
+test("[LA5] a whole answer is one, however its type is spelled", async () => {
+  const { url } = await listen((_request, response) => {
+    response.writeHead(200, { "content-type": "Application/JSON; charset=utf-8" });
+    response.end("{}");
+  });
+  const failure = failureOf(await call(model(url)));
+  expect(failure.message).toBe("expected a stream of events, found a whole answer");
 });
 
 test("[LN3] a refusal without end is read as far as it may be of use", async () => {

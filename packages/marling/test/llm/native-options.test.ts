@@ -43,6 +43,20 @@ describe("keys", () => {
     expect(JSON.stringify(server.sent)).not.toContain(KEY);
   });
 
+  test.each(["https://api.openai.com//v1", "https://api.openai.com//elsewhere.example/v1"])(
+    "[LN11] a key of the environment goes to the provider at %s, whatever the path looks like",
+    async (baseUrl) => {
+      vi.stubEnv("OPENAI_API_KEY", KEY);
+      const asked: string[] = [];
+      const fetch = async (url: string): Promise<Response> => {
+        asked.push(url);
+        return new Response("", { status: 503 });
+      };
+      failureOf(await call(openaiModel({ model: "gpt-4o", baseUrl, fetch })));
+      expect(asked).toEqual([`${baseUrl}/chat/completions`]);
+    },
+  );
+
   test("[LN9] a server that says the key in its refusal is not quoted", async () => {
     const body = { error: { message: `Incorrect API key provided: ${KEY}.`, code: `bad:${KEY}` } };
     const server = await wireServer([{ kind: "refuse", status: 401, body }]);
@@ -84,6 +98,7 @@ describe("options", () => {
     ],
     ["a time limit", { timeouts: { idleMs: 0 } }, "option idleMs: expected a whole number from 1, found 0"],
     ["a header", { headers: { "x-a": 1 } }, "option headers.x-a: expected a text"],
+    ["what sends", { fetch: "fetch" }, "option fetch: expected a function"],
   ])("[LN11] %s that is wrong is refused by name", (_title, options, message) => {
     const given = {
       model: "m",
@@ -111,6 +126,18 @@ describe("options", () => {
     const [path, query] = base.split("?");
     const expected = `${path?.replace(/\/$/, "")}/chat/completions${query === undefined ? "" : `?${query}`}`;
     expect(server.sent[0]?.path).toBe(expected);
+  });
+
+  test.each([
+    ["not given", { connectMs: undefined, idleMs: undefined }],
+    ["longer than any timer", { connectMs: Number.MAX_SAFE_INTEGER, idleMs: Number.MAX_SAFE_INTEGER }],
+  ])("[LN7] time limits that are %s end no call", async (_title, timeouts) => {
+    const events = openAiChatWire.events({ text: ["Hi."] });
+    const server = await wireServer([1, 2].map(() => ({ kind: "stream", events })));
+    for (const way of [{}, { fetch: globalThis.fetch }]) {
+      const options = { ...way, timeouts } as Partial<OpenAiModelOptions>;
+      expect(responseOf(await call(viaChat(server.url, options))).finish).toBe("stop");
+    }
   });
 
   test("a runtime takes a native model as it is", async () => {

@@ -109,4 +109,16 @@ export const PROVIDERS: readonly Provider[] = [
     providerOptions: {},
     model: (url) => openaiModel({ baseUrl: `${url}/v1`, model: "local-model" }),
   },
+  {
+    name: "native anthropic by fetch",
+    wire: anthropicWire,
+    providerOptions: {},
+    model: (url) => anthropicModel({ baseUrl: `${url}/v1`, apiKey, model: "claude-sonnet-4-5", fetch }),
+  },
+  {
+    name: "native openai chat by fetch",
+    wire: openAiChatWire,
+    providerOptions: {},
+    model: (url) => openaiModel({ baseUrl: `${url}/v1`, apiKey, model: "gpt-4o", fetch }),
+  },
 ];

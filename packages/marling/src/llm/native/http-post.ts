@@ -1,129 +1,95 @@
-// One POST of a JSON text whose answer is read as it comes.
+// A POST over connections of its own.
 //   LN4  bytes go to the reader in the read that brought them; the only thing that is waited for is the end.
-//   LN5  connections are kept for the next call, as many as there are calls at once; an idle one keeps no process alive.
-//   LN6  a connection that the server had closed while it was idle is no failure: the request goes out once more.
-//   LN7  nothing hangs: not a connection that is not made, not an answer that falls silent, not one that stays open
-//        behind its end. Nothing is sent or waited for after an abort.
+//   LN5  connections are kept for the next call, as many as there are calls at once.
+//   LN6  a connection that the server had closed while it was idle is no failure: the request goes out once more,
+//        on a new one.
+//   LN7  an answer that stays open behind its end is left. Nothing is sent or waited for after an abort.
 
-import type { ClientRequest, IncomingHttpHeaders, IncomingMessage, RequestOptions } from "node:http";
+import type { AnswerHead } from "./answer-head.ts";
+import { type Caller, Connection, type Server } from "./connection.ts";
 import type { CallTimeouts } from "./native-model-options.ts";
+import {
+  isStream,
+  type PostEnd,
+  type PostMessage,
+  type PostSite,
+  type PostTarget,
+  Refusal,
+  TRAILING_MS,
+} from "./post.ts";
+import { requestHead } from "./request-head.ts";
 
-/** Where requests go, and the connections to it. */
-export interface PostTarget {
-  readonly host: string;
-  readonly timeouts: Required<CallTimeouts>;
-  readonly options: RequestOptions;
-  send(options: RequestOptions): ClientRequest;
-}
-
-/** Reads an answer. */
-export interface BodyReader {
-  /** Takes the next bytes; false when no more of them are wanted. */
-  take(chunk: Buffer): boolean;
-  /** Whether all that counts has been said. */
-  readonly isOver: boolean;
-  /** Told of an abort at once, while whoever aborted still listens. */
-  abandon(): void;
-}
-
-export interface PostSite {
-  readonly reader: BodyReader;
-  readonly signal: AbortSignal;
-}
-
-export type PostEnd =
-  | { readonly kind: "ended" }
-  | {
-      readonly kind: "refused";
-      readonly status: number;
-      readonly headers: IncomingHttpHeaders;
-      readonly body: string;
-    }
-  | { readonly kind: "broken"; readonly thrown: unknown }
-  | { readonly kind: "silent"; readonly message: string }
-  | { readonly kind: "cancelled" };
-
-/** How long an answer that has ended is read on, for usage and so that the connection can be used again. */
-const TRAILING_MS = 1_000;
-/** How much of a refusal is read. */
-const LONGEST_REFUSAL = 64 * 1024;
-/** Idle connections are closed before most servers do that. */
-const KEPT_MS = 55_000;
-const MOST_KEPT = 256;
-/** A longer text is made into bytes once; a shorter one is counted, and goes out in one write with the headers. */
+/** A longer text is made into bytes once; a shorter one is counted. */
 const LONGEST_TEXT = 64 * 1024;
 
-/**
- * Where the requests to an address go. The builtin is taken here and not imported above: an import of `node:http` evaluates
- * all that it exports, a second client among it, and that takes as long as loading half of marling.
- */
-export function openTarget(
-  url: URL,
-  { connectMs = 30_000, idleMs = 300_000 }: CallTimeouts = {},
-): PostTarget {
-  const { Agent, request } = process.getBuiltinModule(url.protocol === "http:" ? "node:http" : "node:https");
-  const settings = { keepAlive: true, maxFreeSockets: MOST_KEPT, timeout: KEPT_MS };
-  const options = {
-    method: "POST",
-    hostname: url.hostname.replace(/^\[(.*)\]$/, "$1"),
-    port: url.port,
-    path: `${url.pathname}${url.search}`,
-    agent: new Agent(settings),
-    timeout: idleMs,
-  };
-  return {
-    host: url.hostname,
-    timeouts: { connectMs, idleMs },
-    options,
-    send: request,
-  };
+export function httpTarget(url: URL, timeouts: Required<CallTimeouts>): PostTarget {
+  const server = serverOf(url, timeouts);
+  return { url, post: (message, site) => post({ url, server }, message, site) };
 }
 
-/** Sends a text and reads the answer. Never rejects. */
-export async function post(
-  target: PostTarget,
-  message: { readonly headers: Readonly<Record<string, string>>; readonly body: string },
-  site: PostSite,
-): Promise<PostEnd> {
+export function serverOf(url: URL, timeouts: Required<CallTimeouts>): Server {
+  const isSecure = url.protocol === "https:";
+  const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
+  const port = url.port === "" ? (isSecure ? 443 : 80) : Number(url.port);
+  const isAddress = /^[\d.]+$|:/.test(host);
+  const secure = isSecure ? { ALPNProtocols: ["http/1.1"], ...(isAddress ? {} : { servername: host }) } : {};
+  const options = { host, port, noDelay: true, keepAlive: true, ...secure };
+  return { isSecure, options, timeouts, kept: [] };
+}
+
+/** Where a posting goes. */
+export interface Destination {
+  readonly url: URL;
+  readonly server: Server;
+}
+
+export async function post(to: Destination, message: PostMessage, site: PostSite): Promise<PostEnd> {
   for (let isFirst = true; ; isFirst = false) {
     if (site.signal.aborted) return { kind: "cancelled" };
-    const posting = new Posting(target, site);
-    const end = await posting.run(message);
-    if (!isFirst || !posting.wasStale || end.kind !== "broken") return end;
+    const posting = new Posting(to, site);
+    const end = await posting.run(message, isFirst);
+    if (end.kind !== "broken" || !isFirst || !posting.wasStale) return end;
   }
 }
 
-class Posting {
-  readonly #target: PostTarget;
+class Posting implements Caller {
+  readonly #to: Destination;
   readonly #site: PostSite;
-  #request: ClientRequest | undefined;
-  #hasAnswer = false;
+  #connection: Connection | undefined;
+  #answer: AnswerHead | undefined;
+  /** There when the answer is none that is streamed. */
+  #refusal: Refusal | undefined;
   /** There until the posting has ended. */
   #resolve: ((end: PostEnd) => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(target: PostTarget, site: PostSite) {
-    this.#target = target;
+  constructor(to: Destination, site: PostSite) {
+    this.#to = to;
     this.#site = site;
   }
 
   /** Whether it went over a connection that had been kept, and nothing came back. */
   get wasStale(): boolean {
-    return this.#request?.reusedSocket === true && !this.#hasAnswer;
+    return this.#connection?.wasStale === true;
   }
 
-  async run({ headers, body }: { readonly headers: object; readonly body: string }): Promise<PostEnd> {
+  /** Sends the message, over a connection that was kept if it may. */
+  async run(message: PostMessage, mayBeKept: boolean): Promise<PostEnd> {
     const { signal, reader } = this.#site;
     const cancel = (): void => {
+      if (this.#resolve === undefined) return; // The connection may have another call by now.
       reader.abandon();
       this.#leave({ kind: "cancelled" });
     };
     try {
+      const body = message.body.length > LONGEST_TEXT ? Buffer.from(message.body) : message.body;
+      const { url, server } = this.#to;
+      const head = requestHead(url, message.headers, Buffer.byteLength(body));
       return await new Promise<PostEnd>((resolve) => {
         this.#resolve = resolve;
         signal.addEventListener("abort", cancel, { once: true });
-        const sent = body.length > LONGEST_TEXT ? Buffer.from(body) : body;
-        this.#send({ ...headers, "content-length": String(Buffer.byteLength(sent)) }, sent);
+        this.#connection = (mayBeKept ? server.kept.pop() : undefined) ?? new Connection(server);
+        this.#connection.send(head, body, this);
       });
     } catch (thrown) {
       return { kind: "broken", thrown };
@@ -133,62 +99,36 @@ class Posting {
     }
   }
 
-  #send(headers: Record<string, string>, body: string | Buffer): void {
-    const { send, options, timeouts } = this.#target;
-    const request = send({ ...options, headers });
-    this.#request = request;
-    request.on("error", (thrown) => this.#settle({ kind: "broken", thrown }));
-    request.on("close", () => {
-      if (this.#resolve !== undefined) this.#settle({ kind: "broken", thrown: new Error("socket closed") });
-    });
-    request.on("timeout", () => {
-      this.#leave({ kind: "silent", message: `the server said nothing for ${timeouts.idleMs} ms` });
-    });
-    request.on("response", (response) => this.#read(response));
-    request.on("socket", (socket) => {
-      if (!socket.connecting) return;
-      const message = `no connection was made within ${timeouts.connectMs} ms`;
-      this.#timer = setTimeout(() => this.#leave({ kind: "silent", message }), timeouts.connectMs);
-      socket.once("connect", () => clearTimeout(this.#timer));
-    });
-    request.end(body);
+  onHead(answer: AnswerHead): void {
+    this.#answer = answer;
+    if (!isStream(answer.status, answer.headers["content-type"])) this.#refusal = new Refusal();
   }
 
-  #read(response: IncomingMessage): void {
-    this.#hasAnswer = true;
-    response.on("error", (thrown) => this.#settle({ kind: "broken", thrown }));
-    if (isStream(response)) this.#readStream(response);
-    else this.#readRefusal(response);
+  onBody(bytes: Buffer): void {
+    const isWanted = this.#refusal?.take(bytes) ?? this.#site.reader.take(bytes);
+    if (!isWanted) this.#leave(this.#ended());
   }
 
-  #readStream(response: IncomingMessage): void {
-    const { reader } = this.#site;
-    response.on("end", () => this.#settle({ kind: "ended" }));
-    response.on("data", (chunk: Buffer) => {
-      try {
-        if (!reader.take(chunk)) this.#leave({ kind: "ended" });
-        else if (reader.isOver && !response.complete)
-          this.#timer ??= setTimeout(() => this.#leave({ kind: "ended" }), TRAILING_MS);
-      } catch (thrown) {
-        this.#leave({ kind: "broken", thrown });
-      }
-    });
-    this.#timer = undefined; // The connection is made.
+  onRead(): void {
+    if (this.#resolve === undefined || !this.#site.reader.isOver) return;
+    this.#timer ??= setTimeout(() => this.#leave({ kind: "ended" }), TRAILING_MS);
   }
 
-  #readRefusal(response: IncomingMessage): void {
-    const { statusCode: status = 0, headers } = response;
-    const chunks: Buffer[] = [];
-    let size = 0;
-    const refusal = (): PostEnd => {
-      return { kind: "refused", status, headers, body: Buffer.concat(chunks).toString("utf8") };
-    };
-    response.on("data", (chunk: Buffer) => {
-      chunks.push(chunk);
-      size += chunk.length;
-      if (size > LONGEST_REFUSAL) this.#leave(refusal());
-    });
-    response.on("end", () => this.#settle(refusal()));
+  onEnd(): void {
+    this.#settle(this.#ended());
+  }
+
+  onBreak(thrown: unknown): void {
+    this.#settle({ kind: "broken", thrown });
+  }
+
+  onSilence(message: string): void {
+    this.#settle({ kind: "silent", message });
+  }
+
+  #ended(): PostEnd {
+    if (this.#answer === undefined || this.#refusal === undefined) return { kind: "ended" };
+    return this.#refusal.end(this.#answer.status, this.#answer.headers);
   }
 
   #settle(end: PostEnd): void {
@@ -199,11 +139,6 @@ class Posting {
   /** Ends the posting before the answer has ended, and the connection with it. */
   #leave(end: PostEnd): void {
     this.#settle(end);
-    this.#request?.destroy();
+    this.#connection?.destroy();
   }
-}
-
-/** Refusals, and the answers of servers that do not stream, are no streams. */
-function isStream({ statusCode = 0, headers }: IncomingMessage): boolean {
-  return statusCode >= 200 && statusCode < 300 && !headers["content-type"]?.startsWith("application/json");
 }

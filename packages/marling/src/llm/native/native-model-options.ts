@@ -8,6 +8,9 @@ export interface CallTimeouts {
   readonly idleMs?: number;
 }
 
+/** `fetch`, or a function that does as it does. */
+export type FetchFunction = (url: string, request: RequestInit) => Promise<Response>;
+
 /** What both native models are made with. */
 export interface NativeModelOptions {
   /** The model's name at the provider. */
@@ -27,4 +30,9 @@ export interface NativeModelOptions {
   /** The most that an answer may have, unless a request says otherwise. */
   readonly maxOutputTokens?: number;
   readonly timeouts?: CallTimeouts;
+  /**
+   * What sends the requests instead of connections of marling's own: for a proxy, a gateway, a recorder, or whatever
+   * watches `fetch`. `timeouts.connectMs` is then its own.
+   */
+  readonly fetch?: FetchFunction;
 }

@@ -11,7 +11,7 @@ import type { ModelCallOptions, ModelPort, ModelRequest } from "../contract.ts";
 import { cancelled, failureOf } from "../failure.ts";
 import { membersOf } from "../members-of.ts";
 import { EventParser, eventOf } from "./event-parser.ts";
-import { type BodyReader, type PostEnd, type PostTarget, post } from "./http-post.ts";
+import type { BodyReader, PostEnd, PostTarget } from "./post.ts";
 import { ResponseDraft } from "./response-draft.ts";
 import { SseParser } from "./sse-parser.ts";
 
@@ -85,8 +85,8 @@ async function callModel(
   const unknown = unknownParameters(request.parameters).map((name) => ({ type: "unknown_parameter", name }));
   if (unknown.length + warnings.length > 0) draft.note("warnings", [...unknown, ...warnings]);
   const reader = new AnswerReader(draft, format.read(draft));
-  const end = await post(target, { headers: { ...extra, ...headers }, body }, { reader, signal });
-  return conclude(end, { reader, draft, host: target.host });
+  const end = await target.post({ headers: { ...extra, ...headers }, body }, { reader, signal });
+  return conclude(end, { reader, draft, host: target.url.hostname });
 }
 
 /** The events of an answer, out of its bytes. */
@@ -113,7 +113,7 @@ class AnswerReader implements BodyReader {
     return this.#isDone || this.#draft.isOver;
   }
 
-  take(chunk: Buffer): boolean {
+  take(chunk: Uint8Array): boolean {
     if (this.#parser.push(chunk)) return true;
     const message = "the stream has an event that is longer than any answer";
     this.#draft.fail({ kind: "unknown", message, retryable: false });

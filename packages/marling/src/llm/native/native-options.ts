@@ -2,9 +2,11 @@
 //   LN11  a key of the environment goes to the provider's own address only, and only when no key is given.
 
 import { MarlingError } from "../../base/errors.ts";
-import { openTarget, type PostTarget } from "./http-post.ts";
+import { fetchTarget } from "./fetch-post.ts";
+import { httpTarget } from "./http-post.ts";
 import { lowerCased } from "./native-model.ts";
 import type { NativeModelOptions } from "./native-model-options.ts";
+import { DEFAULT_TIMEOUTS, type PostTarget } from "./post.ts";
 
 /** What is the provider's, beside what is given. */
 export interface ProviderDefaults {
@@ -15,7 +17,8 @@ export interface ProviderDefaults {
   keyHeaders(apiKey: string): Readonly<Record<string, string>>;
 }
 
-export interface Connection {
+/** Where a model is, and what opens its door. */
+export interface ModelAddress {
   readonly isOfficial: boolean;
   readonly target: PostTarget;
   readonly headers: Readonly<Record<string, string>>;
@@ -27,8 +30,11 @@ const BASE_HEADERS = {
   "user-agent": "marling",
 };
 
-/** The connection that the options describe. Throws where they are wrong, and never with a key in the message. */
-export function connect(options: NativeModelOptions, provider: ProviderDefaults): Connection {
+/** A timer that is to wait longer goes off at once. */
+const LONGEST_MS = 2 ** 31 - 1;
+
+/** The address that the options describe. Throws where they are wrong, and never with a key in the message. */
+export function addressOf(options: NativeModelOptions, provider: ProviderDefaults): ModelAddress {
   checkOptions(options);
   const base = baseUrlOf(options.baseUrl ?? provider.baseUrl);
   const isOfficial = base.origin === new URL(provider.baseUrl).origin;
@@ -37,13 +43,22 @@ export function connect(options: NativeModelOptions, provider: ProviderDefaults)
   if (apiKey) checkKey(apiKey);
   else if (isOfficial && !("authorization" in given || "x-api-key" in given)) throw missingKey(provider);
   const headers = { ...BASE_HEADERS, ...(apiKey ? provider.keyHeaders(apiKey) : {}), ...given };
-  const url = new URL(`${base.pathname.replace(/\/+$/, "")}${provider.path}${base.search}`, base);
-  return { isOfficial, target: openTarget(url, options.timeouts), headers };
+  const url = new URL(base); // A path that begins with two slashes would be another server's if it were resolved.
+  url.pathname = `${base.pathname.replace(/\/+$/, "")}${provider.path}`;
+  url.hash = "";
+  return { isOfficial, target: targetOf(url, options), headers };
+}
+
+function targetOf(url: URL, { fetch, timeouts = {} }: NativeModelOptions): PostTarget {
+  const connectMs = Math.min(timeouts.connectMs ?? DEFAULT_TIMEOUTS.connectMs, LONGEST_MS);
+  const idleMs = Math.min(timeouts.idleMs ?? DEFAULT_TIMEOUTS.idleMs, LONGEST_MS);
+  return fetch === undefined ? httpTarget(url, { connectMs, idleMs }) : fetchTarget(url, { fetch, idleMs });
 }
 
 function checkOptions(options: NativeModelOptions): void {
-  const { model, headers = {}, timeouts = {} } = options;
+  const { model, headers = {}, timeouts = {}, fetch } = options;
   if (typeof model !== "string" || model.trim() === "") throw refuse("model", "the name of a model");
+  if (fetch !== undefined && typeof fetch !== "function") throw refuse("fetch", "a function");
   for (const [name, value] of Object.entries(headers)) {
     if (typeof value !== "string") throw refuse(`headers.${name}`, "a text");
   }

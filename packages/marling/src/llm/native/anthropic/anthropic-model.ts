@@ -4,7 +4,7 @@ import { promptMemory } from "../../build-prompt.ts";
 import type { ModelPort } from "../../contract.ts";
 import { nativeModel } from "../native-model.ts";
 import type { NativeModelOptions } from "../native-model-options.ts";
-import { connect, type ProviderDefaults } from "../native-options.ts";
+import { addressOf, type ProviderDefaults } from "../native-options.ts";
 import { SPECIFICATION } from "../wire-file.ts";
 import { WrittenTools } from "../written-tools.ts";
 import { claudeModel } from "./claude-models.ts";
@@ -30,7 +30,7 @@ const ANTHROPIC: ProviderDefaults = {
  */
 export function anthropicModel(options: AnthropicModelOptions): ModelPort {
   const { model, contextWindow, maxOutputTokens, promptCache = "auto" } = options;
-  const { isOfficial, target, headers } = connect(options, ANTHROPIC);
+  const { isOfficial, target, headers } = addressOf(options, ANTHROPIC);
   const id = options.id ?? `${isOfficial ? "anthropic" : "anthropic-compatible"}/${model}`;
   const builder: MessagesBuilder = {
     id,

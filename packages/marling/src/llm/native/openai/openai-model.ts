@@ -4,7 +4,7 @@ import { promptMemory } from "../../build-prompt.ts";
 import type { ModelPort } from "../../contract.ts";
 import { nativeModel } from "../native-model.ts";
 import type { NativeModelOptions } from "../native-model-options.ts";
-import { connect, type ProviderDefaults } from "../native-options.ts";
+import { addressOf, type ProviderDefaults } from "../native-options.ts";
 import { SPECIFICATION } from "../wire-file.ts";
 import { WrittenTools } from "../written-tools.ts";
 import { chatEvents } from "./chat-events.ts";
@@ -30,11 +30,14 @@ const OPENAI: ProviderDefaults = {
  */
 export function openaiModel(options: OpenAiModelOptions): ModelPort {
   const { model, organization, project, contextWindow, maxOutputTokens } = options;
-  const { isOfficial, target, headers } = connect(options, OPENAI);
+  const { isOfficial, target, headers } = addressOf(options, OPENAI);
   const id = options.id ?? `${isOfficial ? "openai" : "openai-compatible"}/${model}`;
   const builder: ChatBuilder = {
     id,
-    model: { specificationVersion: SPECIFICATION, provider: isMistral(target.host) ? "mistral" : "openai" },
+    model: {
+      specificationVersion: SPECIFICATION,
+      provider: isMistral(target.url.hostname) ? "mistral" : "openai",
+    },
     modelId: model,
     isOfficial,
     maxOutputTokens,
