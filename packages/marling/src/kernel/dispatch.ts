@@ -8,9 +8,11 @@
 //   DP5  who does not take part in a call is not waited for: hooks, policies, limits and projectors that are not there cost
 //        it no promise.
 
+import { isPromise } from "../base/deferred.ts";
 import { messageOf } from "../base/errors.ts";
 import type { CompletedCall, ModelToolReturn, PendingCall } from "../model/tool-call.ts";
 import { type ToolCallRecord, type ToolOutput, toolCancelled, toolFailure } from "../model/tool-output.ts";
+import type { Awaitable } from "../plugin/hooks.ts";
 import { decodeAppendNodes } from "../session/append-node.ts";
 import type { ExecutionGrant } from "../tool/contract.ts";
 import { runConcurrently } from "../tool/dispatch.ts";
@@ -72,7 +74,10 @@ export async function dispatchCalls(
 ): Promise<readonly CompletedCall[]> {
   const isReplaying = (await turn.session.parts.effects.isReplaying?.(nameOf(turn))) ?? false;
   const runs: DispatchRun[] = [];
-  for (const call of calls) runs.push(await begin(turn, call, { ...options, isReplaying }));
+  for (const call of calls) {
+    const run = begin(turn, call, { ...options, isReplaying });
+    runs.push(isPromise(run) ? await run : run);
+  }
   await Promise.all([
     runReady(turn, runs.filter(isReady), options),
     ...runs.filter((run) => !isReady(run)).map((run) => finishSettled(run, options)),
@@ -86,22 +91,25 @@ export async function dispatchCalls(
   return done;
 }
 
-async function begin(
+function begin(
   turn: TurnRun,
   call: DispatchCall,
   options: DispatchOptions & PrepareOptions,
-): Promise<DispatchRun> {
+): Awaitable<DispatchRun> {
   const { trace } = turn.session;
   const span = trace?.open(turn.span);
   const scope = inSpan(scopeOf(turn), span);
-  const prepared = turn.control.isCancelled
-    ? settled(call, toolCancelled("The turn was cancelled before the call."))
-    : await prepareCall(scope, call, options);
-  const { callId, name, args } = prepared.call;
-  const { parentCallId } = options;
-  const traced = trace && span && new TracedCall(trace, { span, call: prepared.call, parentCallId });
-  turn.emit({ kind: "tool_started", callId, name, args, ...parentOf(options) });
-  return { prepared, scope, traced, abandoned: undefined, completed: undefined, parked: undefined };
+  const start = (prepared: PreparedDispatch): DispatchRun => {
+    const { callId, name, args } = prepared.call;
+    const { parentCallId } = options;
+    const traced = trace && span && new TracedCall(trace, { span, call: prepared.call, parentCallId });
+    turn.emit({ kind: "tool_started", callId, name, args, ...parentOf(options) });
+    return { prepared, scope, traced, abandoned: undefined, completed: undefined, parked: undefined };
+  };
+  if (turn.control.isCancelled)
+    return start(settled(call, toolCancelled("The turn was cancelled before the call.")));
+  const prepared = prepareCall(scope, call, options);
+  return isPromise(prepared) ? prepared.then(start) : start(prepared);
 }
 
 function isReady(run: DispatchRun): run is DispatchRun<ReadyCall> {
@@ -144,7 +152,8 @@ async function runToEnd(run: DispatchRun<ReadyCall>, options: DispatchOptions): 
         dispatchCalls(scope, calls, { path: "tool", round, parentCallId: callId, ...nested }),
     });
     if (run.abandoned !== undefined) return;
-    const completed = await conclude(run.scope, prepared, { ...result, round });
+    const concluded = conclude(run.scope, prepared, { ...result, round });
+    const completed = isPromise(concluded) ? await concluded : concluded;
     if (run.abandoned === undefined) finish(run, completed, options);
   } catch (thrown) {
     if (!(thrown instanceof TurnParked)) throw thrown;
@@ -198,7 +207,7 @@ function conclude(
   turn: TurnRun,
   { call }: PreparedDispatch,
   result: CallResult & { readonly round: number },
-): CompletedCall | Promise<CompletedCall> {
+): Awaitable<CompletedCall> {
   const { callId, name, args } = call;
   const { durationMs, round } = result;
   const output = checkControl(result.output);

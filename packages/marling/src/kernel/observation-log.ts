@@ -13,10 +13,11 @@
 //        the log is `invalid_input`.
 //   OB7  when another process has moved the session on, whoever does not know of it is told of a gap.
 //   OB8  aborting ends an observation at once; closing ends it when everything kept has been told. Neither is an error.
+//   OB10 who waits is told within the microtasks that follow: a turn may pass without waiting for anything from outside, and
+//        is watched while it does.
 
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
-import { type Deferred, deferred } from "../base/deferred.ts";
 import { isDelta, type TurnEvent } from "../model/turn.ts";
 import type { HistoryNode, SessionView } from "../session/view.ts";
 import { type DeltaEntry, DeltaRun } from "./delta-run.ts";
@@ -41,6 +42,7 @@ export interface ObservationLimits {
 const DEFAULT_LIMITS: ObservationLimits = { events: 2_048, ageMs: 120_000 };
 /** Fewer deltas in a row are left as they are. */
 const SHORTEST_RUN = 4;
+const NOW = Promise.resolve();
 
 /** A commit as observers are told of it. `turnId` is set when the turn itself committed. */
 export interface ObservedCommit {
@@ -83,8 +85,8 @@ interface Reading {
   take(place: Place): SessionObservation | undefined;
   /** Whether nothing will be added any more. */
   isClosed(): boolean;
-  /** Resolves when there may be something to take or to end for. One promise for all who wait. */
-  grown(): Promise<void>;
+  /** Calls this once, not at once, when there may be something to take or to end for. */
+  onGrowth(look: () => void): void;
   /** Lets all who wait look again. */
   wake(): void;
 }
@@ -100,7 +102,9 @@ export class ObservationLog {
   #next = 0;
   /** The turn that runs, and its first entry that no commit has settled. */
   #inFlight: { readonly turnId: string; readonly from: number } | undefined;
-  #grown: Deferred<void> | undefined;
+  /** Those who wait, the first to come first; and whether they will look soon. */
+  #waiting: (() => void)[] = [];
+  #isWaking = false;
   #isClosed = false;
   /** What was told last, and the place behind it. */
   #told: SessionObservation | undefined;
@@ -108,7 +112,7 @@ export class ObservationLog {
   readonly #reading: Reading = {
     take: (place) => this.#take(place),
     isClosed: () => this.#isClosed,
-    grown: () => this.#awaitGrowth(),
+    onGrowth: (look) => void this.#waiting.push(look),
     wake: () => this.#wake(),
   };
 
@@ -172,15 +176,19 @@ export class ObservationLog {
     return undefined;
   }
 
-  #awaitGrowth(): Promise<void> {
-    this.#grown ??= deferred<void>();
-    return this.#grown.promise;
+  /** What comes before they look wakes nobody again. */
+  #wake(): void {
+    if (this.#isWaking || this.#waiting.length === 0) return;
+    this.#isWaking = true;
+    void NOW.then(this.#look);
   }
 
-  #wake(): void {
-    this.#grown?.resolve();
-    this.#grown = undefined;
-  }
+  readonly #look = (): void => {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    this.#isWaking = false;
+    for (const look of waiting) look();
+  };
 
   #add(entry: Entry): void {
     if (this.#isClosed) return;
@@ -334,14 +342,24 @@ class Observer implements AsyncIterableIterator<SessionObservation, undefined> {
   }
 
   /** The next observation when there is none yet. */
-  async #later(): Promise<Observed> {
-    for (;;) {
-      if (this.#log.isClosed()) this.#end();
-      if (this.#isOver) return OVER;
-      await this.#log.grown();
-      const value = this.#isOver ? undefined : this.#log.take(this.#begin());
-      if (value !== undefined) return { done: false, value };
-    }
+  #later(): Promise<Observed> {
+    return new Promise((resolve, reject) => {
+      const wait = (): void => {
+        if (this.#log.isClosed()) this.#end();
+        if (this.#isOver) resolve(OVER);
+        else this.#log.onGrowth(look);
+      };
+      const look = (): void => {
+        try {
+          const value = this.#isOver ? undefined : this.#log.take(this.#begin());
+          if (value === undefined) wait();
+          else resolve({ done: false, value });
+        } catch (thrown) {
+          reject(thrown);
+        }
+      };
+      wait();
+    });
   }
 
   #begin(): Place {

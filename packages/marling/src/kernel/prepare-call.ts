@@ -9,10 +9,12 @@
 //        be called since: a refusal is recorded, and what has begun is not refused.
 //   PC4  a result that a provider gives while preparing is a result of its tool: the hooks after calls see it.
 
+import { isPromise } from "../base/deferred.ts";
 import { MarlingError, messageOf } from "../base/errors.ts";
 import type { EffectKey } from "../model/ids.ts";
 import { isJsonObject, type Json } from "../model/json.ts";
 import { isToolOutput, reviveToolOutput, type ToolOutput } from "../model/tool-output.ts";
+import type { Awaitable } from "../plugin/hooks.ts";
 import {
   brokenTool,
   contractUnavailable,
@@ -51,7 +53,7 @@ export interface ReadyCall {
   /** The arguments as the tool takes them, where they were checked in this run. */
   readonly checked?: CallCheck;
   /** Checks them again, where they were not. */
-  check(): Promise<CallCheck>;
+  check(): Awaitable<CallCheck>;
   /** Set when somebody has to allow the call before it goes on. */
   readonly approval?: PendingApproval;
 }
@@ -92,7 +94,39 @@ export interface PrepareOptions {
   readonly isReplaying: boolean;
 }
 
-export async function prepareCall(
+/** Ready at once where nobody has a say in the call and its arguments fit. */
+export function prepareCall(
+  turn: TurnRun,
+  call: DispatchCall,
+  options: PrepareOptions,
+): Awaitable<PreparedDispatch> {
+  if (options.isReplaying || call.malformed !== undefined || call.grant !== undefined)
+    return prepareAsking(turn, call, options);
+  const resolved = resolve(turn, call);
+  if (!("manifest" in resolved) || asksSomebody(turn, resolved)) return prepareAsking(turn, call, options);
+  const checked = check(turn, call, resolved);
+  if (isPromise(checked) || checked.kind === "refused")
+    return prepareChecked(turn, call, { round: options.round, resolved, checked });
+  return { kind: "ready", call, manifest: resolved.manifest, checked, check: () => checked };
+}
+
+/** As `prepareCall`, of a call in which nobody has a say. */
+async function prepareChecked(
+  turn: TurnRun,
+  call: DispatchCall,
+  {
+    round,
+    resolved,
+    checked: checking,
+  }: { readonly round: number; readonly resolved: Resolved; readonly checked: Awaitable<CallCheck> },
+): Promise<PreparedDispatch> {
+  const checked = await checking;
+  if (checked.kind === "refused" && (await cameTo(turn, call, round))?.kind !== "ran")
+    return refused(turn, call, { round, output: checked.output });
+  return { kind: "ready", call, manifest: resolved.manifest, checked, check: () => checked };
+}
+
+async function prepareAsking(
   turn: TurnRun,
   call: DispatchCall,
   { round, isReplaying }: PrepareOptions,
@@ -282,7 +316,7 @@ async function askHooks(
   }
 }
 
-function check(turn: TurnRun, call: DispatchCall, { contract, pathArgs }: Resolved): Promise<CallCheck> {
+function check(turn: TurnRun, call: DispatchCall, { contract, pathArgs }: Resolved): Awaitable<CallCheck> {
   const lookup = call.grant === undefined ? turn.session.tools() : grantLookup(call.grant);
   const { paths } = turn.session.frame.assignment.authority;
   const checking = validateCall(lookup, call, { contract });
@@ -290,7 +324,7 @@ function check(turn: TurnRun, call: DispatchCall, { contract, pathArgs }: Resolv
 }
 
 async function inReach(
-  checking: Promise<CallCheck>,
+  checking: Awaitable<CallCheck>,
   { call, pathArgs, paths }: Pick<Resolved, "pathArgs"> & { call: DispatchCall; paths: readonly string[] },
 ): Promise<CallCheck> {
   const checked = await checking;

@@ -48,6 +48,15 @@ interface CatalogEntry {
   listed: readonly ToolManifest[] | undefined;
 }
 
+/** What catalogs are kept by, as a text and as the revisions that it is made from. */
+interface CatalogKey {
+  readonly text: string;
+  readonly overlay: number;
+  readonly generation: number;
+  readonly composition: number;
+  readonly fingerprint: bigint;
+}
+
 /** What code that runs in the sandbox says while it runs. */
 export interface SandboxMessage {
   readonly kind: string;
@@ -106,6 +115,8 @@ export class ResidentSession {
   /** Cells of code that run; the executor's state is not stored in the middle of one. */
   runningCells = 0;
   #state: SessionState;
+  /** That of the state, once it was asked for. */
+  #frame: Frame | undefined;
   #usage: TokenUsage;
   #registry: ToolRegistry;
   #overlay: ContextOverlay = NO_OVERLAY;
@@ -116,6 +127,9 @@ export class ResidentSession {
   #composition = 0;
   #messageSender: MessageSender | undefined;
   readonly #catalogs = new Map<string, CatalogEntry>();
+  /** What was asked for last: the key, what it was made from, and its entry. */
+  #keyed: CatalogKey | undefined;
+  #newest: CatalogEntry | undefined;
   readonly #views = new Map<HostViewName, unknown>();
   readonly #makeServices: (session: ResidentSession) => HostServices;
   #services: HostServices | undefined;
@@ -162,18 +176,13 @@ export class ResidentSession {
   adopt(state: SessionState): void {
     if (state.ledger !== this.#state.ledger) this.#usage = totalOf(state);
     this.#state = state;
+    this.#frame = undefined;
     this.#holdTo(this.frame.assignment.authority);
   }
 
   get frame(): Frame {
-    const { frames, currentFrameId } = this.#state.graph;
-    const frame = frames.findLast((candidate) => candidate.id === currentFrameId);
-    if (frame === undefined)
-      throw new MarlingError(
-        "missing_frame",
-        `session ${this.id}: expected frame ${currentFrameId}, found none`,
-      );
-    return frame;
+    this.#frame ??= currentFrame(this.#state.graph);
+    return this.#frame;
   }
 
   get frameId(): FrameId {
@@ -232,8 +241,20 @@ export class ResidentSession {
   /** Moves whenever the catalog may have: with base tools, overlay, registry and plugin revisions, in this order. */
   get catalogKey(): string {
     const { generation } = this.#registry;
-    const { includeBaseTools } = this.#overlay;
-    return `${includeBaseTools}:${this.#overlayRevision}:${generation}.${this.#composition}:${this.plugins.snapshotRevisionFingerprint()}`;
+    const overlay = this.#overlayRevision;
+    const composition = this.#composition;
+    const fingerprint = this.plugins.snapshotRevisionFingerprint();
+    const known = this.#keyed;
+    if (
+      known?.overlay === overlay &&
+      known.generation === generation &&
+      known.composition === composition &&
+      known.fingerprint === fingerprint
+    )
+      return known.text;
+    const text = `${this.#overlay.includeBaseTools}:${overlay}:${generation}.${composition}:${fingerprint}`;
+    this.#keyed = { text, overlay, generation, composition, fingerprint };
+    return text;
   }
 
   /** Puts an overlay in place. The same one again only reads the sources again; providers are the same by identity. */
@@ -329,8 +350,11 @@ export class ResidentSession {
 
   #catalogEntry(): CatalogEntry {
     const key = this.catalogKey;
-    const entry = this.#catalogs.get(key) ?? this.#buildCatalog();
+    const known = this.#catalogs.get(key);
+    if (known !== undefined && known === this.#newest) return known;
+    const entry = known ?? this.#buildCatalog();
     keepNewest(this.#catalogs, [key, entry], KEPT_CATALOGS);
+    this.#newest = entry;
     return entry;
   }
 

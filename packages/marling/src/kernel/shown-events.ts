@@ -4,24 +4,37 @@
 import { isDelta, type TurnEvent } from "../model/turn.ts";
 
 export class ShownEvents {
-  /** By name, how often it was shown in runs before this one, and in this one. */
-  #before = new Map<string, number>();
+  /** By name, how often it was shown in runs before this one; nothing in the first run, as which most turns end. */
+  #before: ReadonlyMap<string, number> | undefined;
+  /** The same of this run. */
   #now = new Map<string, number>();
+  /** Events of the first run, which are named when there is a second. */
+  #first: TurnEvent[] = [];
 
   /** The turn begins again from the start. */
   beginAgain(): void {
+    for (const event of this.#first) this.#count(nameOf(event));
+    this.#first = [];
     this.#before = this.#now;
     this.#now = new Map();
   }
 
   /** Whether an event is new to watchers. */
   isNew(event: TurnEvent): boolean {
+    if (this.#before === undefined) {
+      if (!isDelta(event)) this.#first.push(event);
+      return true;
+    }
     const name = nameOf(event);
-    if (name === undefined)
-      return this.#before.size === 0 || !(isDelta(event) && this.#before.has(`finished ${event.round}`));
+    if (name === undefined) return !(isDelta(event) && this.#before.has(`finished ${event.round}`));
+    return this.#count(name) > (this.#before.get(name) ?? 0);
+  }
+
+  #count(name: string | undefined): number {
+    if (name === undefined) return 0;
     const count = (this.#now.get(name) ?? 0) + 1;
     this.#now.set(name, count);
-    return count > (this.#before.get(name) ?? 0);
+    return count;
   }
 }
 

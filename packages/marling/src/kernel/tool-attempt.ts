@@ -7,6 +7,7 @@
 //        what is recorded of one call never holds what another, which a crash may still cut, has added.
 //   TA4  what a tool does after its attempt has ended, or after its call was given up, does not count.
 
+import { isPromise } from "../base/deferred.ts";
 import { MarlingError } from "../base/errors.ts";
 import { LinkedSignal } from "../base/linked-signal.ts";
 import { canonicalJson } from "../model/json.ts";
@@ -21,6 +22,7 @@ import {
   toolFailure,
 } from "../model/tool-output.ts";
 import type { RecoveryDecision } from "../plugin/hook-context.ts";
+import type { Awaitable } from "../plugin/hooks.ts";
 import type { ExecutableCall, NestedCall, NestedReply, ToolContext, ToolManifest } from "../tool/contract.ts";
 import { runAttempts } from "../tool/dispatch.ts";
 import { failureFromThrown } from "../tool/output.ts";
@@ -102,12 +104,7 @@ export async function runCall(turn: TurnRun, ready: ReadyCall, options: CallOpti
     durationMs: 0,
   };
   try {
-    const { result } = await runAttempts({
-      policy: ready.manifest.retry,
-      attempt: (number) => attempt(run, number),
-      sleep: (ms, next) => pause(run, ms, next),
-      signal: turn.control.signal,
-    });
+    const result = await (ready.manifest.retry === undefined ? attempt(run, 1) : attemptAll(run));
     if (!isPendingResult(result)) {
       if (run.completionKey !== undefined) await endCompletion(run);
       return { output: result, durationMs: run.durationMs };
@@ -119,6 +116,17 @@ export async function runCall(turn: TurnRun, ready: ReadyCall, options: CallOpti
   } finally {
     signal.release();
   }
+}
+
+/** Attempts, as many as the policy of the tool allows. */
+async function attemptAll(run: CallRun): Promise<ToolOutput | PendingResult> {
+  const { result } = await runAttempts({
+    policy: run.ready.manifest.retry,
+    attempt: (number) => attempt(run, number),
+    sleep: (ms, next) => pause(run, ms, next),
+    signal: run.turn.control.signal,
+  });
+  return result;
 }
 
 /** A call that took a key was answered at once: whoever has the key is told that it is over. */
@@ -225,7 +233,8 @@ async function performAttempt(one: Attempt): Promise<Attempted> {
   const startedAt = clock.monotonic();
   try {
     const result = await execute(one);
-    return await conclude(one, result, Math.round(clock.monotonic() - startedAt));
+    const concluded = conclude(one, result, Math.round(clock.monotonic() - startedAt));
+    return isPromise(concluded) ? await concluded : concluded;
   } finally {
     one.release?.();
   }
@@ -242,7 +251,7 @@ async function orchestrate(run: CallRun, number: number): Promise<Attempted> {
     key: `${options.round}.after.${ready.call.callId}.${number}`,
     kind: "hook_phase",
   } as const;
-  return performEffect(turn, effect, (scope) => conclude({ ...one, scope }, result, one.nestedMs));
+  return performEffect(turn, effect, async (scope) => conclude({ ...one, scope }, result, one.nestedMs));
 }
 
 async function execute(one: Attempt): Promise<ToolOutput | PendingResult> {
@@ -264,18 +273,20 @@ async function execute(one: Attempt): Promise<ToolOutput | PendingResult> {
   const registry = scope.session.tools();
   const hasState = plugins.scopes.pluginIds.length > 0;
   const context = contextOf(one);
-  const ask = async (): Promise<ToolOutput | PendingResult> => {
-    const result = await one.limit.answer(() =>
+  const ask = (): Promise<ToolOutput | PendingResult> =>
+    one.limit.answer(() =>
       grant === undefined
         ? registry.execute(prepared, context)
         : registry.executeGranted(grant, prepared, context),
     );
-    if (one.parked !== undefined) throw one.parked;
-    if (hasState) one.release = await scope.session.conclusions.acquire();
-    return run.options.isAbandoned() ? toolCancelled("The call was given up.") : result;
+  const askAlone = async (): Promise<ToolOutput | PendingResult> => {
+    const result = heard(one, await ask());
+    one.release = await scope.session.conclusions.acquire();
+    return heard(one, result);
   };
   try {
-    return await (hasState ? plugins.runTool(name, ask, { deltas: scope.deltas }) : ask());
+    if (hasState) return await plugins.runTool(name, askAlone, { deltas: scope.deltas });
+    return heard(one, await ask());
   } catch (thrown) {
     if (thrown instanceof TurnParked) throw thrown;
     return failureFromThrown(thrown, name);
@@ -284,11 +295,17 @@ async function execute(one: Attempt): Promise<ToolOutput | PendingResult> {
   }
 }
 
-async function conclude(
+/** What an answer counts as: nothing when the turn sleeps, and little when the call was given up. */
+function heard({ run, parked }: Attempt, result: ToolOutput | PendingResult): ToolOutput | PendingResult {
+  if (parked !== undefined) throw parked;
+  return run.options.isAbandoned() ? toolCancelled("The call was given up.") : result;
+}
+
+function conclude(
   one: Attempt,
   result: ToolOutput | PendingResult,
   durationMs: number,
-): Promise<Attempted> {
+): Awaitable<Attempted> {
   const { run, scope } = one;
   const { call, manifest } = run.ready;
   if (isPendingResult(result) && run.completionKey !== undefined) {
@@ -296,7 +313,10 @@ async function conclude(
   }
   const output = isPendingResult(result) ? withoutKey(call.name) : result;
   if (run.options.isAbandoned() || !hasAfterCall(scope, output)) return { output, durationMs };
-  return { output: await afterCall(scope, { call, manifest, output, durationMs }), durationMs };
+  return afterCall(scope, { call, manifest, output, durationMs }).then((shown) => ({
+    output: shown,
+    durationMs,
+  }));
 }
 
 function withoutKey(name: string): ToolOutput {

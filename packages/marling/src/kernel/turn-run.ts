@@ -118,6 +118,10 @@ export interface EffectOf<T> {
   readonly asks?: Readonly<Record<string, string>>;
 }
 
+/** What most effects leave behind. */
+const NOTHING: LeftBehind = Object.freeze({});
+const NONE: readonly StateDelta[] = Object.freeze([]);
+
 /** Of a digest, in characters. */
 const DIGEST_LENGTH = 64;
 
@@ -145,15 +149,13 @@ export async function performEffect<T>(
   const scope = scopeOf(turn, `${turn.scope}.${effect.key}`);
   const { cut, plan, asks } = effect;
   let hasRun = false;
-  const run = async (act: () => Promise<T>): Promise<Recorded<T>> => {
-    hasRun = true;
-    turn.control.apply();
-    const { generation } = session.plugins.toolRegistry;
-    const value = await act();
-    turn.control.refuseLost(); // What a run came to after its turn was lost does not count.
-    const left = { ...leftIn(scope, turn), ...movedState(turn, { scope, generation }) };
-    return asks === undefined ? { value, left } : { value, left, asked: marksOf(asks) };
-  };
+  const run = (act: () => Promise<T>): Promise<Recorded<T>> =>
+    begun(() => {
+      hasRun = true;
+      turn.control.apply();
+      const { generation } = session.plugins.toolRegistry;
+      return act().then((value) => recordOf(turn, value, { scope, generation, asks }));
+    });
   const request = { ...nameOf(turn), key: effect.key as EffectKey, kind: effect.kind };
   const options: EffectOptions<Recorded<T>> = {
     ...(cut === undefined ? {} : { cut: () => run(() => cut(scope)) }),
@@ -177,6 +179,26 @@ export async function performEffect<T>(
   }
   leave(turn, recorded.left);
   return recorded.value;
+}
+
+/** What begins at once and rejects where it throws: hosts of effects need not expect both. */
+function begun<T>(begin: () => Promise<T>): Promise<T> {
+  try {
+    return begin();
+  } catch (thrown) {
+    return Promise.reject(thrown);
+  }
+}
+
+/** What is kept of an effect that has run. What it came to after its turn was lost does not count. */
+function recordOf<T>(
+  turn: TurnRun,
+  value: T,
+  { scope, generation, asks }: { scope: TurnRun; generation: number; asks: EffectOf<T>["asks"] },
+): Recorded<T> {
+  turn.control.refuseLost();
+  const left = together(leftIn(scope, turn), movedState(turn, { scope, generation }));
+  return asks === undefined ? { value, left } : { value, left, asked: marksOf(asks) };
 }
 
 /** Whether an earlier run of the turn has come to an effect. */
@@ -213,8 +235,10 @@ function ownTurn({ session, control }: TurnRun): Promise<void> | undefined {
 /** What is kept of texts to know them again: a text itself, or its digest where that is shorter. */
 function marksOf(asks: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   const marks: Record<string, string> = {};
-  for (const [field, text] of Object.entries(asks))
+  for (const field of Object.keys(asks)) {
+    const text = asks[field] as string;
     marks[field] = text.length <= DIGEST_LENGTH ? text : sha256(text);
+  }
   return marks;
 }
 
@@ -237,10 +261,16 @@ export function scopeOf(turn: TurnRun, scope: string = turn.scope): TurnRun {
 
 /** Adds what was left in a scope to the turn it was made from. */
 export function joinScope(turn: TurnRun, scope: TurnRun): void {
-  leave(turn, { ...leftIn(scope, turn), deltas: scope.deltas ?? [] });
+  const left = leftIn(scope, turn);
+  leave(
+    turn,
+    scope.deltas === undefined || scope.deltas.length === 0 ? left : { ...left, deltas: scope.deltas },
+  );
 }
 
 function leftIn({ buffer, log, forced, compaction, spent }: TurnRun, turn: TurnRun): LeftBehind {
+  const isNothing = spent.length + buffer.length + log.issues.length === 0;
+  if (isNothing && forced === turn.forced && compaction === turn.compaction) return NOTHING;
   return {
     ...(spent.length === 0 ? {} : { spent }),
     ...(buffer.length === 0 ? {} : { messages: buffer }),
@@ -250,24 +280,31 @@ function leftIn({ buffer, log, forced, compaction, spent }: TurnRun, turn: TurnR
   };
 }
 
+function together(one: LeftBehind, other: LeftBehind): LeftBehind {
+  if (other === NOTHING) return one;
+  return one === NOTHING ? other : { ...one, ...other };
+}
+
 /** What an effect did to plugins and tools. Only effects of the turn itself run alone, so only they take what is shared. */
 function movedState(
   turn: TurnRun,
   { scope, generation }: { readonly scope: TurnRun; readonly generation: number },
 ): LeftBehind {
   const { plugins } = turn.session;
-  const shared = turn.deltas === undefined ? plugins.takeDeltas() : [];
-  const deltas = [...(scope.deltas ?? []), ...shared];
+  const own = scope.deltas ?? NONE;
+  const shared = turn.deltas === undefined ? plugins.takeDeltas() : NONE;
+  const isUnmoved = plugins.toolRegistry.generation === generation;
+  if (own.length + shared.length === 0 && isUnmoved) return NOTHING;
+  const deltas = [...own, ...shared];
   return {
     ...(deltas.length === 0 ? {} : { deltas }),
-    ...(plugins.toolRegistry.generation === generation ? {} : { tools: plugins.toolRegistry.exportState() }),
+    ...(isUnmoved ? {} : { tools: plugins.toolRegistry.exportState() }),
   };
 }
 
-function leave(
-  turn: TurnRun,
-  { messages = [], issues = [], deltas = [], forced, compaction, spent = [] }: LeftBehind,
-): void {
+function leave(turn: TurnRun, left: LeftBehind): void {
+  if (left === NOTHING) return;
+  const { messages = [], issues = [], deltas = [], forced, compaction, spent = [] } = left;
   turn.spent.push(...spent);
   turn.buffer.push(...messages);
   turn.log.issues.push(...issues);

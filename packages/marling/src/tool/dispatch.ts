@@ -17,7 +17,7 @@ import {
   toolCancelled,
 } from "../model/tool-output.ts";
 import { brokenTool, contractUnavailable, invalidArgs } from "./call-refusal.ts";
-import type { ExecutionGrant, RetryPolicy, ToolContract, ToolValidator } from "./contract.ts";
+import type { ExecutionGrant, RetryPolicy, ToolContract, ToolValidator, ValidatedArgs } from "./contract.ts";
 import { jsonSchemaValidator, mismatchText } from "./schema.ts";
 
 /** What the mechanics need of a registry. */
@@ -32,13 +32,13 @@ export type CallCheck =
 
 /**
  * Checks the arguments of a call with the tool's own validator, or against the input schema of its contract.
- * The contract is resolved once, or not at all when it is given. Never rejects.
+ * The contract is resolved once, or not at all when it is given. Never throws or rejects; most answer at once.
  */
-export async function validateCall(
+export function validateCall(
   tools: ToolLookup,
   call: { readonly name: string; readonly args: Json; readonly malformed?: string },
   options: { readonly contract?: ToolContract } = {},
-): Promise<CallCheck> {
+): CallCheck | Promise<CallCheck> {
   const { name, args, malformed } = call;
   try {
     const contract = options.contract ?? tools.contract(name);
@@ -49,11 +49,20 @@ export async function validateCall(
     const validator =
       tools.validator(name) ?? jsonSchemaValidator(contract.inputSchema, `tool ${name}: input schema`);
     const answer = validator.validate(args);
-    const verdict = "ok" in answer ? answer : await answer; // Most know it at once.
-    return verdict.ok ? { kind: "valid", input: verdict.value, contract } : refusedArgs(verdict);
+    return "ok" in answer
+      ? checkOf(answer, contract)
+      : answer.then((verdict) => checkOf(verdict, contract)).catch(brokenCheck);
   } catch (error) {
-    return { kind: "refused", output: brokenTool(messageOf(error)) };
+    return brokenCheck(error);
   }
+}
+
+function checkOf(verdict: ValidatedArgs, contract: ToolContract): CallCheck {
+  return verdict.ok ? { kind: "valid", input: verdict.value, contract } : refusedArgs(verdict);
+}
+
+function brokenCheck(error: unknown): CallCheck {
+  return { kind: "refused", output: brokenTool(messageOf(error)) };
 }
 
 /** The lookup of a granted call: the grant's contract, whatever the registry knows under that name. */
@@ -230,9 +239,17 @@ class Grace {
   answer<R>(call: Promise<R>, late: () => R): Promise<R> {
     return new Promise<R>((resolve, reject) => {
       const end = (): void => resolve(late());
-      const over = (): boolean => this.#running.delete(end);
       this.#running.add(end);
-      call.then(resolve, reject).then(over, over);
+      call.then(
+        (answer) => {
+          this.#running.delete(end);
+          resolve(answer);
+        },
+        (thrown: unknown) => {
+          this.#running.delete(end);
+          reject(thrown);
+        },
+      );
     });
   }
 

@@ -1,4 +1,4 @@
-// The log that observers of a session read: kernel/observation-log.ts, rules OB1-OB9, and EV4.
+// The log that observers of a session read: kernel/observation-log.ts, rules OB1-OB10, and EV4.
 
 import { setMaxListeners } from "node:events";
 import { describe, expect, test } from "vitest";
@@ -88,6 +88,22 @@ describe("many observers", () => {
     expect(briefly(await eager)).toEqual(["turn_started", "now"]);
     expect(brief((await lazy.next()).value)).toBe("turn_started");
   });
+});
+
+test("[OB10] an observer that waits is told before anything from outside is looked at", async () => {
+  const { log, begin, say } = written();
+  const seen: string[] = [];
+  const watching = (async () => {
+    for await (const observation of log.observe()) seen.push(brief(observation));
+  })();
+  begin();
+  for (const word of ["one", "two", "three"]) {
+    say(word);
+    for (let microtask = 0; microtask < 10; microtask += 1) await undefined;
+    expect(seen.at(-1)).toBe(word);
+  }
+  log.close();
+  await watching;
 });
 
 describe("deltas of a turn that has committed", () => {

@@ -27,12 +27,17 @@ export class JournalRows {
   }
 
   append(session: SessionRow, records: readonly JournalRecord[]): void {
-    for (const turnId of new Set(records.map((record) => record.turnId)))
-      this.#appendTo(
-        session,
-        turnId,
-        records.filter((record) => record.turnId === turnId),
-      );
+    const first = records[0]?.turnId;
+    const isOther = ({ turnId }: JournalRecord): boolean => turnId !== first;
+    if (first === undefined) return;
+    if (!records.some(isOther)) this.#appendTo(session, first, records);
+    else
+      for (const turnId of new Set(records.map((record) => record.turnId)))
+        this.#appendTo(
+          session,
+          turnId,
+          records.filter((record) => record.turnId === turnId),
+        );
   }
 
   #appendTo(session: SessionRow, turnId: TurnId, records: readonly JournalRecord[]): void {

@@ -34,12 +34,12 @@ export interface OpenDatabase {
 
 export const IN_MEMORY = ":memory:";
 
+/** Conversations are nobody else's business. */
+const OWN_ONLY = 0o600;
 /**
  * The log is written back into the file when it has this size: some dozens of turns, so that no few of them pay for many,
  * and few enough times that the pages which every turn writes cost little more.
  */
-/** Conversations are nobody else's business. */
-const OWN_ONLY = 0o600;
 const LOG_BYTES = 256 * 1024;
 /** How long SQLite itself waits for a lock; longer waiting must not block the process. */
 const BUSY_TIMEOUT_MS = 5;

@@ -46,22 +46,13 @@ export class OpenStore {
   }
 
   /** Reads from one state of the store. */
-  async read<T>(read: (parts: StoreParts) => T): Promise<T> {
-    const { db } = this.#parts;
-    const snapshot = (): T => {
-      if (this.#isClosed) throw closedStore(db.path); // meanwhile, while it waited
-      const known =
-        db.dataVersion() === this.#dataVersion ? db.remembered(() => read(this.#parts)) : undefined;
-      if (known !== undefined) return known.value;
-      return db.snapshot(() => {
-        this.#refresh();
-        return read(this.#parts);
-      });
-    };
+  read<T>(read: (parts: StoreParts) => T): Promise<T> {
     try {
-      return await whenFree(snapshot, this.#busyLimitMs);
+      return Promise.resolve(this.#snapshot(read));
     } catch (thrown) {
-      throw sqliteFault(thrown, db.path);
+      return isBusy(thrown)
+        ? this.#readLater(read)
+        : Promise.reject(sqliteFault(thrown, this.#parts.db.path));
     }
   }
 
@@ -104,6 +95,25 @@ export class OpenStore {
     } catch (thrown) {
       throw sqliteFault(thrown, this.#parts.db.path);
     }
+  }
+
+  async #readLater<T>(read: (parts: StoreParts) => T): Promise<T> {
+    try {
+      return await whenFree(() => this.#snapshot(read), this.#busyLimitMs);
+    } catch (thrown) {
+      throw sqliteFault(thrown, this.#parts.db.path);
+    }
+  }
+
+  #snapshot<T>(read: (parts: StoreParts) => T): T {
+    const { db } = this.#parts;
+    if (this.#isClosed) throw closedStore(db.path); // meanwhile, while it waited
+    const known = db.dataVersion() === this.#dataVersion ? db.remembered(() => read(this.#parts)) : undefined;
+    if (known !== undefined) return known.value;
+    return db.snapshot(() => {
+      this.#refresh();
+      return read(this.#parts);
+    });
   }
 
   /** Inside a transaction, so that what is found holds until its end. */

@@ -105,6 +105,8 @@ class SqliteStore implements Store {
   readonly #options: Required<SqliteStoreOptions>;
   readonly #internals: SqliteInternals;
   #opening: Promise<OpenStore> | undefined;
+  /** There as soon as it is open. */
+  #store: OpenStore | undefined;
   readonly #puts = new BlobPuts();
   #isClosed = false;
 
@@ -302,10 +304,10 @@ class SqliteStore implements Store {
     return blobRef(digest);
   }
 
-  async #appendRecords(records: readonly JournalRecord[], lease?: number): Promise<void> {
-    const [first] = records;
-    if (first === undefined) return;
-    await this.#write((parts) => {
+  #appendRecords(records: readonly JournalRecord[], lease?: number): Promise<void> {
+    const first = records[0];
+    if (first === undefined) return Promise.resolve();
+    return this.#write((parts) => {
       parts.journal.append(leasedSession(parts, first.sessionId, lease), records);
     });
   }
@@ -338,16 +340,18 @@ class SqliteStore implements Store {
     });
   }
 
-  async #read<T>(read: (parts: StoreParts) => T): Promise<T> {
-    return (await this.#opened()).read(read);
+  #read<T>(read: (parts: StoreParts) => T): Promise<T> {
+    const store = this.#isClosed ? undefined : this.#store;
+    return store === undefined ? this.#opened().then((opened) => opened.read(read)) : store.read(read);
   }
 
-  async #write<T>(write: (parts: StoreParts) => T): Promise<T> {
-    return (await this.#opened()).write(write);
+  #write<T>(write: (parts: StoreParts) => T): Promise<T> {
+    const store = this.#isClosed ? undefined : this.#store;
+    return store === undefined ? this.#opened().then((opened) => opened.write(write)) : store.write(write);
   }
 
   #opened(): Promise<OpenStore> {
-    if (this.#isClosed) throw closedStore(this.#options.path);
+    if (this.#isClosed) return Promise.reject(closedStore(this.#options.path));
     this.#opening ??= this.#open().catch((thrown: unknown) => {
       this.#opening = undefined;
       throw thrown;
@@ -359,7 +363,8 @@ class SqliteStore implements Store {
     const { pageSize = PAGE_SIZE, busyLimitMs = BUSY_LIMIT_MS } = this.#internals;
     const driver = await (this.#internals.loadDriver ?? loadDriver)();
     const database = await openDatabase(driver, { ...this.#options, pageSize, busyLimitMs });
-    return new OpenStore(database, { busyLimitMs });
+    this.#store = new OpenStore(database, { busyLimitMs });
+    return this.#store;
   }
 }
 

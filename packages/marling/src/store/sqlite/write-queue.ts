@@ -8,7 +8,7 @@
 //        bounded, and then everybody who waited gets `store_busy`.
 //   WQ4  after a failure the next write finds what was committed before it.
 
-import { type Deferred, deferred } from "../../base/deferred.ts";
+import { type Deferred, deferred, isPromise } from "../../base/deferred.ts";
 import type { Connection } from "./connection.ts";
 import { isBusy, sqliteFault } from "./sqlite-fault.ts";
 import { whenFree } from "./when-free.ts";
@@ -30,6 +30,8 @@ interface Write {
 type Outcome =
   | { readonly kind: "done"; readonly value: unknown }
   | { readonly kind: "failed"; readonly error: unknown };
+
+type Outcomes = readonly (Outcome | undefined)[];
 
 export class WriteQueue {
   readonly #db: Connection;
@@ -62,10 +64,10 @@ export class WriteQueue {
       await this.#gather();
       const writes = this.#waiting;
       this.#waiting = [];
-      const outcomes = await this.#commit(writes);
-      writes.forEach(({ settled }, index) => {
-        settle(settled, outcomes[index]);
-      });
+      const committed = this.#commit(writes);
+      const outcomes = isPromise(committed) ? await committed : committed;
+      for (let index = 0; index < writes.length; index += 1)
+        settle((writes[index] as Write).settled, outcomes[index]);
     }
     this.#draining = undefined;
   }
@@ -81,9 +83,19 @@ export class WriteQueue {
     rest.unref(); // It waits for nothing that would happen.
   }
 
-  /** Commits the writes together; when the transaction as a whole fails, each by itself. */
-  async #commit(writes: readonly Write[]): Promise<readonly (Outcome | undefined)[]> {
+  /** Commits the writes together, at once where nobody else has the file. */
+  #commit(writes: readonly Write[]): Outcomes | Promise<Outcomes> {
     try {
+      return this.#transaction(writes);
+    } catch (thrown) {
+      return this.#commitAgain(writes, thrown);
+    }
+  }
+
+  /** Commits the writes when the file is free, if that stood in the way; else, or when it fails again, each by itself. */
+  async #commitAgain(writes: readonly Write[], first: unknown): Promise<Outcomes> {
+    try {
+      if (!isBusy(first)) throw first;
       return await whenFree(() => this.#transaction(writes), this.#options.busyLimitMs);
     } catch (thrown) {
       if (writes.length === 1 || isBusy(thrown)) return writes.map(() => failed(this.#fault(thrown)));
