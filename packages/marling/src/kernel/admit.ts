@@ -8,7 +8,7 @@ import { MarlingError } from "../base/errors.ts";
 import { decodeAttachmentSource } from "../model/attachment.ts";
 import { turnId } from "../model/ids.ts";
 import { canonicalJson, decodeJson, isJsonObject, type Json, type JsonObject } from "../model/json.ts";
-import { type Message, toMessage } from "../model/message.ts";
+import { type Message, textMessage, toMessage } from "../model/message.ts";
 import type { DeliveryName } from "../model/trigger-store.ts";
 import type { TurnInput } from "../model/turn.ts";
 import type { Admission, InboxRow, LeaseRequest } from "../store/contract.ts";
@@ -101,15 +101,12 @@ export function decodeTurnInput(raw: unknown, where = "input"): TurnInput {
 /** The message that an accepted input becomes. */
 export function inputMessage(row: InboxRow): Message {
   const { text = "", attachments = [] } = (row.input as unknown as { readonly input: TurnInput }).input;
-  const parts = [{ kind: "text", text }, ...attachments.map((source) => ({ kind: "attachment", source }))];
   const { cause } = row.input as { readonly cause?: Json };
-  return toMessage(
-    {
-      role: cause === undefined ? "user" : "system",
-      parts: text === "" && attachments.length > 0 ? parts.slice(1) : parts,
-    },
-    `m_${row.inputId}`,
-  );
+  const role = cause === undefined ? "user" : "system";
+  const id = `m_${row.inputId}`;
+  if (attachments.length === 0) return textMessage(id, role, text);
+  const parts = [{ kind: "text", text }, ...attachments.map((source) => ({ kind: "attachment", source }))];
+  return toMessage({ role, parts: text === "" ? parts.slice(1) : parts }, id);
 }
 
 /** Shows an input to the hooks that may replace or reject it. */

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { sha256 } from "../base/digest.ts";
 import { MarlingError } from "../base/errors.ts";
 
@@ -9,6 +10,16 @@ export interface ObservationCursor {
   readonly next: number;
   /** The newest revision that the observer has been told of. */
   readonly revision: number;
+}
+
+/** Openings are told apart by the process, which is a random text, and by their number in it. */
+let processMark: string | undefined;
+let openings = 0;
+
+export function nextOpening(): string {
+  processMark ??= randomBytes(12).toString("base64url");
+  openings += 1;
+  return `${processMark}-${openings.toString(36)}`;
 }
 
 /** Writes cursors for one opening of a session and reads those of any, in this process or another. */

@@ -14,15 +14,15 @@
 //   OB7  when another process has moved the session on, whoever does not know of it is told of a gap.
 //   OB8  aborting ends an observation at once; closing ends it when everything kept has been told. Neither is an error.
 //   OB10 who waits is told within the microtasks that follow: a turn may pass without waiting for anything from outside, and
-//        is watched while it does.
+//        is watched while it does. Of deltas, who waits is told once for all that came with one read of a socket.
 
-import { randomBytes } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import { isDelta, type TurnEvent } from "../model/turn.ts";
 import type { HistoryNode, SessionView } from "../session/view.ts";
 import { type DeltaEntry, DeltaRun } from "./delta-run.ts";
 import type { GapReason, ObserveOptions, SessionObservation } from "./observation.ts";
-import { CursorCodec } from "./observation-cursor.ts";
+import { CursorCodec, nextOpening } from "./observation-cursor.ts";
+import { type Listen, Observer, type Place, type Reading } from "./observer.ts";
 
 export interface ObservationLogOptions {
   readonly sessionId: string;
@@ -68,43 +68,21 @@ type Entry = {
 
 type ToldEntry = Exclude<Entry, { readonly kind: "moved" }>;
 
-/** How far an observer is. */
-interface Place {
-  next: number;
-  /** The newest revision it knows. */
-  revision: number;
-  /** Set when it has to be told of a gap before anything else. */
-  gap: GapReason | undefined;
-}
-
-type Listen = () => () => void;
-
-/** A log as observers reach it. */
-interface Reading {
-  /** What is told next to an observer at this place, which moves; nothing when there is nothing yet. */
-  take(place: Place): SessionObservation | undefined;
-  /** Whether nothing will be added any more. */
-  isClosed(): boolean;
-  /** Calls this once, not at once, when there may be something to take or to end for. */
-  onGrowth(look: () => void): void;
-  /** Lets all who wait look again. */
-  wake(): void;
-}
-
 export class ObservationLog {
   readonly #options: ObservationLogOptions;
   readonly #limits: ObservationLimits;
   readonly #cursors: CursorCodec;
-  readonly #opening = randomBytes(12).toString("base64url");
+  readonly #opening = nextOpening();
   /** The entry with a number is at its remainder by the limit. */
   readonly #ring: (Entry | DeltaRun | undefined)[] = [];
   #oldest = 0;
   #next = 0;
   /** The turn that runs, and its first entry that no commit has settled. */
   #inFlight: { readonly turnId: string; readonly from: number } | undefined;
-  /** Those who wait, the first to come first; and whether they will look soon. */
+  /** Those who wait, the first to come first; whether they will look soon, and whether they will when this tick is over. */
   #waiting: (() => void)[] = [];
   #isWaking = false;
+  #isDue = false;
   #isClosed = false;
   /** What was told last, and the place behind it. */
   #told: SessionObservation | undefined;
@@ -126,6 +104,8 @@ export class ObservationLog {
     if (this.#inFlight?.turnId !== turnId || event.kind === "turn_started")
       this.#inFlight = { turnId, from: this.#next };
     this.#add({ kind: "event", at: this.#now(), revision: this.#options.revision(), turnId, event });
+    if (isDelta(event)) this.#wakeLater();
+    else this.#wake();
   }
 
   /** To be called in the tick in which the session moves to the revision. */
@@ -134,12 +114,14 @@ export class ObservationLog {
     if (settled !== undefined) this.#joinDeltas(Math.max(settled.from, this.#oldest));
     this.#add({ kind: "committed", at: this.#now(), revision, turnId, nodes });
     if (settled !== undefined) this.#inFlight = { turnId: settled.turnId, from: this.#next };
+    this.#wake();
   }
 
   /** The session took over what another process committed. A turn that goes on here begins again. */
   moved(): void {
     this.#inFlight = undefined;
     this.#add({ kind: "moved", at: this.#now(), revision: this.#options.revision() });
+    this.#wake();
   }
 
   /** The turn is over: nothing of it is in flight. One that only sleeps is not over. */
@@ -183,10 +165,18 @@ export class ObservationLog {
     void NOW.then(this.#look);
   }
 
+  /** Behind all that goes on in this tick; more deltas may. */
+  #wakeLater(): void {
+    if (this.#isDue || this.#isWaking || this.#waiting.length === 0) return;
+    this.#isDue = true;
+    process.nextTick(this.#look);
+  }
+
   readonly #look = (): void => {
     const waiting = this.#waiting;
     this.#waiting = [];
     this.#isWaking = false;
+    this.#isDue = false;
     for (const look of waiting) look();
   };
 
@@ -197,7 +187,6 @@ export class ObservationLog {
     if (this.#next - this.#oldest === events) this.#oldest += 1;
     this.#ring[this.#next % events] = entry;
     this.#next += 1;
-    this.#wake();
   }
 
   /** An entry that is kept. */
@@ -293,92 +282,4 @@ function observationOf(entry: ToldEntry, cursor: string): SessionObservation {
   if (entry.kind === "event") return { kind: "event", cursor, turnId: entry.turnId, event: entry.event };
   const { revision, turnId, nodes } = entry;
   return { kind: "committed", cursor, revision, ...(turnId === undefined ? {} : { turnId }), nodes };
-}
-
-type Observed = IteratorResult<SessionObservation, undefined>;
-
-const OVER: Observed = Object.freeze({ done: true, value: undefined });
-
-/** One observation of a log. Leaving it, even while it waits, ends it at once. */
-class Observer implements AsyncIterableIterator<SessionObservation, undefined> {
-  readonly #log: Reading;
-  readonly #start: () => Place;
-  readonly #listen: Listen | undefined;
-  readonly #forgetSignal: () => void;
-  #place: Place | undefined;
-  #unlisten: (() => void) | undefined;
-  #isOver: boolean;
-
-  constructor(
-    log: Reading,
-    start: () => Place,
-    { signal, listen }: { readonly signal: AbortSignal | undefined; readonly listen: Listen | undefined },
-  ) {
-    const end = (): void => this.#end();
-    this.#log = log;
-    this.#start = start;
-    this.#listen = listen;
-    this.#isOver = signal?.aborted === true;
-    this.#forgetSignal = () => signal?.removeEventListener("abort", end);
-    signal?.addEventListener("abort", end, { once: true });
-  }
-
-  next(): Promise<Observed> {
-    try {
-      const value = this.#isOver ? undefined : this.#log.take(this.#begin());
-      return value === undefined ? this.#later() : Promise.resolve({ done: false, value });
-    } catch (thrown) {
-      return Promise.reject(thrown);
-    }
-  }
-
-  async return(): Promise<Observed> {
-    this.#end();
-    return OVER;
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  /** The next observation when there is none yet. */
-  #later(): Promise<Observed> {
-    return new Promise((resolve, reject) => {
-      const wait = (): void => {
-        if (this.#log.isClosed()) this.#end();
-        if (this.#isOver) resolve(OVER);
-        else this.#log.onGrowth(look);
-      };
-      const look = (): void => {
-        try {
-          const value = this.#isOver ? undefined : this.#log.take(this.#begin());
-          if (value === undefined) wait();
-          else resolve({ done: false, value });
-        } catch (thrown) {
-          reject(thrown);
-        }
-      };
-      wait();
-    });
-  }
-
-  #begin(): Place {
-    if (this.#place !== undefined) return this.#place;
-    try {
-      this.#place = this.#start();
-      this.#unlisten = this.#listen?.();
-      return this.#place;
-    } catch (thrown) {
-      this.#end();
-      throw thrown;
-    }
-  }
-
-  #end(): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.#unlisten?.();
-    this.#forgetSignal();
-    this.#log.wake();
-  }
 }

@@ -123,6 +123,12 @@ export function toMessage(raw: unknown, fallbackId: string, origin?: Origin): Me
   });
 }
 
+/** A message of one text. */
+export function textMessage(id: string, role: Role, text: string): Message {
+  const part: MessagePart = Object.freeze({ kind: "text", text });
+  return Object.freeze({ id: id as MessageId, role, parts: Object.freeze([part]) });
+}
+
 /** Reads a message as written; the result always has `parts`, and an `id` only if that is not blank. */
 export function decodeMessageInput(
   raw: unknown,

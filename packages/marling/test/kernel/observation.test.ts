@@ -3,6 +3,7 @@
 import { setMaxListeners } from "node:events";
 import { describe, expect, test } from "vitest";
 import type { SessionObservation } from "../../src/kernel/observation.ts";
+import type { ObservationLog } from "../../src/kernel/observation-log.ts";
 import { TurnEvents } from "../../src/kernel/turn-events.ts";
 import { all, brief, nodeOf, screenOf, show, take, written } from "./observation-support.ts";
 
@@ -90,20 +91,51 @@ describe("many observers", () => {
   });
 });
 
-test("[OB10] an observer that waits is told before anything from outside is looked at", async () => {
-  const { log, begin, say } = written();
-  const seen: string[] = [];
-  const watching = (async () => {
-    for await (const observation of log.observe()) seen.push(brief(observation));
-  })();
-  begin();
-  for (const word of ["one", "two", "three"]) {
-    say(word);
+describe("an observer that waits", () => {
+  const microtasks = async (): Promise<void> => {
     for (let microtask = 0; microtask < 10; microtask += 1) await undefined;
-    expect(seen.at(-1)).toBe(word);
-  }
-  log.close();
-  await watching;
+  };
+  const watched = (log: ObservationLog): { readonly seen: string[]; readonly watching: Promise<void> } => {
+    const seen: string[] = [];
+    const watching = (async () => {
+      for await (const observation of log.observe()) seen.push(brief(observation));
+    })();
+    return { seen, watching };
+  };
+
+  test("[OB10] is told before anything from outside is looked at", async () => {
+    const { log, begin, commit } = written();
+    const { seen, watching } = watched(log);
+    begin();
+    await microtasks();
+    expect(seen).toHaveLength(1);
+    commit("Done.", "t1");
+    await microtasks();
+    expect(seen).toHaveLength(2);
+    log.close();
+    await watching;
+  });
+
+  test("[OB10] is told of deltas at the end of their tick, or with what is no delta", async () => {
+    const { log, begin, say, commit } = written();
+    const { seen, watching } = watched(log);
+    begin();
+    await microtasks();
+    for (const word of ["one", "two"]) {
+      say(word);
+      await microtasks();
+    }
+    expect(seen).toHaveLength(1);
+    await new Promise<void>((resolve) => process.nextTick(resolve));
+    await microtasks();
+    expect(seen.slice(1)).toEqual(["one", "two"]);
+    say("three");
+    commit("Done.", "t1");
+    await microtasks();
+    expect(seen).toHaveLength(5);
+    log.close();
+    await watching;
+  });
 });
 
 describe("deltas of a turn that has committed", () => {
