@@ -103,11 +103,17 @@ export function prepareCall(
   if (options.isReplaying || call.malformed !== undefined || call.grant !== undefined)
     return prepareAsking(turn, call, options);
   const resolved = resolve(turn, call);
-  if (!("manifest" in resolved) || asksSomebody(turn, resolved)) return prepareAsking(turn, call, options);
+  if (!("manifest" in resolved) || asksSomebody(turn, resolved))
+    return prepareAsking(turn, call, { ...options, resolved });
   const checked = check(turn, call, resolved);
   if (isPromise(checked) || checked.kind === "refused")
     return prepareChecked(turn, call, { round: options.round, resolved, checked });
-  return { kind: "ready", call, manifest: resolved.manifest, checked, check: () => checked };
+  return checkedCall(call, resolved.manifest, checked);
+}
+
+/** A call whose arguments were checked in this run. */
+function checkedCall(call: DispatchCall, manifest: ToolManifest, checked: CallCheck): ReadyCall {
+  return { kind: "ready", call, manifest, checked, check: () => checked };
 }
 
 /** As `prepareCall`, of a call in which nobody has a say. */
@@ -123,17 +129,17 @@ async function prepareChecked(
   const checked = await checking;
   if (checked.kind === "refused" && (await cameTo(turn, call, round))?.kind !== "ran")
     return refused(turn, call, { round, output: checked.output });
-  return { kind: "ready", call, manifest: resolved.manifest, checked, check: () => checked };
+  return checkedCall(call, resolved.manifest, checked);
 }
 
 async function prepareAsking(
   turn: TurnRun,
   call: DispatchCall,
-  { round, isReplaying }: PrepareOptions,
+  { round, isReplaying, resolved: known }: PrepareOptions & { readonly resolved?: Resolved | ToolOutput },
 ): Promise<PreparedDispatch> {
   const before = isReplaying ? await cameTo(turn, call, round) : undefined;
   if (before?.kind === "refused") return refused(turn, call, { round });
-  const resolved = resolve(turn, call);
+  const resolved = known ?? resolve(turn, call);
   if (!("manifest" in resolved)) {
     const earlier = before ?? (await cameTo(turn, call, round));
     return earlier?.kind === "ran"
@@ -202,8 +208,7 @@ function ranBefore(call: DispatchCall, attempts: number): ReadyCall {
   const { name } = call;
   const retry = attempts === 1 ? {} : { retry: { attempts } };
   const manifest: ToolManifest = { id: name, name, description: "", ...retry };
-  const checked: CallCheck = { kind: "refused", output: unavailableTool(name) };
-  return { kind: "ready", call, manifest, checked, check: async () => checked };
+  return checkedCall(call, manifest, { kind: "refused", output: unavailableTool(name) });
 }
 
 /** A call that was allowed: its provider has not been asked yet. */

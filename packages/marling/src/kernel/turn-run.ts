@@ -261,11 +261,8 @@ export function scopeOf(turn: TurnRun, scope: string = turn.scope): TurnRun {
 
 /** Adds what was left in a scope to the turn it was made from. */
 export function joinScope(turn: TurnRun, scope: TurnRun): void {
-  const left = leftIn(scope, turn);
-  leave(
-    turn,
-    scope.deltas === undefined || scope.deltas.length === 0 ? left : { ...left, deltas: scope.deltas },
-  );
+  const { deltas = NONE } = scope;
+  leave(turn, together(leftIn(scope, turn), deltas.length === 0 ? NOTHING : { deltas }));
 }
 
 function leftIn({ buffer, log, forced, compaction, spent }: TurnRun, turn: TurnRun): LeftBehind {

@@ -2,6 +2,8 @@
 //   LN15  what is in doubt is refused: a length that is said twice or in two ways, a coding that is not known, a line
 //         that is no header.
 
+import { NAME_SIGN, VALUE_SIGN } from "./header-signs.ts";
+
 /** An answer that is none; what it says of the server is safe to show. */
 export class MalformedAnswer extends Error {
   override readonly name = "MalformedAnswer";
@@ -23,8 +25,9 @@ export interface AnswerHead {
  * The status line and the headers, each a line of its own. Signs that are no text, a carriage return or line feed alone
  * among them, are in none.
  */
-const HEAD =
-  /^HTTP\/1\.[01] [1-5]\d\d(?: [\t\x20-\x7e\x80-\xff]*)?(?:\r\n[\w!#$%&'*+.^`|~-]+:[\t\x20-\x7e\x80-\xff]*)*$/;
+const HEAD = new RegExp(
+  `^HTTP/1\\.[01] [1-5]\\d\\d(?: ${VALUE_SIGN}*)?(?:\\r\\n${NAME_SIGN}+:${VALUE_SIGN}*)*$`,
+);
 const STATUS_LENGTH = "HTTP/1.1 200".length;
 /** A server that closes idle connections is given a second less than it says. */
 const CLOSING_MS = 1_000;

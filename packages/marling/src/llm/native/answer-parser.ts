@@ -3,6 +3,7 @@
 //   LN15  what is in doubt is refused, and what is kept of a head or skipped between chunks is bounded.
 
 import { type AnswerHead, MalformedAnswer, readHead } from "./answer-head.ts";
+import { NAME_SIGN } from "./header-signs.ts";
 
 export interface AnswerSink {
   onHead(head: AnswerHead): void;
@@ -42,7 +43,7 @@ const SPACE = 32;
 const COLON = 58;
 const SEMICOLON = 59;
 const DELETE = 127;
-const NAME = /^[\w!#$%&'*+.^`|~-]$/;
+const NAME = new RegExp(`^${NAME_SIGN}$`);
 
 export class AnswerParser {
   readonly #sink: AnswerSink;

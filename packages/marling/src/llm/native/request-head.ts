@@ -1,8 +1,10 @@
 // The head of a POST.
 //   LN4  a header that would be another header, another request or no header is refused before anything is sent.
 
-const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
-const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+import { NAME_SIGN, VALUE_SIGN } from "./header-signs.ts";
+
+const HEADER_NAME = new RegExp(`^${NAME_SIGN}+$`);
+const HEADER_VALUE = new RegExp(`^${VALUE_SIGN}*$`);
 
 /** The head of a request with a body of so many bytes. Throws, and never with a value, where a header is none. */
 export function requestHead(url: URL, headers: Readonly<Record<string, string>>, size: number): string {

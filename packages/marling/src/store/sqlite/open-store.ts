@@ -47,12 +47,13 @@ export class OpenStore {
 
   /** Reads from one state of the store. */
   read<T>(read: (parts: StoreParts) => T): Promise<T> {
+    const fault = (thrown: unknown): Promise<never> =>
+      Promise.reject(sqliteFault(thrown, this.#parts.db.path));
     try {
-      return Promise.resolve(this.#snapshot(read));
+      const found = whenFree(() => this.#snapshot(read), this.#busyLimitMs);
+      return found instanceof Promise ? found.catch(fault) : Promise.resolve(found);
     } catch (thrown) {
-      return isBusy(thrown)
-        ? this.#readLater(read)
-        : Promise.reject(sqliteFault(thrown, this.#parts.db.path));
+      return fault(thrown);
     }
   }
 
@@ -92,14 +93,6 @@ export class OpenStore {
     this.#isClosed = true;
     try {
       this.#database.close();
-    } catch (thrown) {
-      throw sqliteFault(thrown, this.#parts.db.path);
-    }
-  }
-
-  async #readLater<T>(read: (parts: StoreParts) => T): Promise<T> {
-    try {
-      return await whenFree(() => this.#snapshot(read), this.#busyLimitMs);
     } catch (thrown) {
       throw sqliteFault(thrown, this.#parts.db.path);
     }

@@ -19,14 +19,23 @@ export interface OwnerLock extends FileLock {
 export async function takeOwnerLock(driver: SqliteDriver, path: string, limitMs: number): Promise<OwnerLock> {
   const file = `${path}-owner`;
   const wasThere = existsSync(file);
-  const { release } = await whenFree(() => lockFile(driver, file), limitMs).catch((thrown: unknown) => {
-    throw isBusy(thrown) ? stillOwned(path, limitMs, thrown) : sqliteFault(thrown, file);
-  });
+  const { release } = await lockOf(driver, { path, file, limitMs });
   const undo = (): void => {
     if (!wasThere) rmSync(file, { force: true });
     release();
   };
   return { release, undo };
+}
+
+async function lockOf(
+  driver: SqliteDriver,
+  { path, file, limitMs }: { readonly path: string; readonly file: string; readonly limitMs: number },
+): Promise<FileLock> {
+  try {
+    return await whenFree(() => lockFile(driver, file), limitMs);
+  } catch (thrown) {
+    throw isBusy(thrown) ? stillOwned(path, limitMs, thrown) : sqliteFault(thrown, file);
+  }
 }
 
 function stillOwned(path: string, limitMs: number, cause: unknown): MarlingError {

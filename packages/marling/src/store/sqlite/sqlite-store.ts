@@ -341,13 +341,17 @@ class SqliteStore implements Store {
   }
 
   #read<T>(read: (parts: StoreParts) => T): Promise<T> {
-    const store = this.#isClosed ? undefined : this.#store;
-    return store === undefined ? this.#opened().then((opened) => opened.read(read)) : store.read(read);
+    return this.#use((store) => store.read(read));
   }
 
   #write<T>(write: (parts: StoreParts) => T): Promise<T> {
+    return this.#use((store) => store.write(write));
+  }
+
+  /** At once where the store is open. */
+  #use<T>(use: (store: OpenStore) => Promise<T>): Promise<T> {
     const store = this.#isClosed ? undefined : this.#store;
-    return store === undefined ? this.#opened().then((opened) => opened.write(write)) : store.write(write);
+    return store === undefined ? this.#opened().then(use) : use(store);
   }
 
   #opened(): Promise<OpenStore> {

@@ -7,19 +7,32 @@ const SHORTEST_MS = 5;
 const LONGEST_MS = 20;
 
 /**
- * Returns what `attempt` returns, as soon as it does not find the file locked. Tries at once, then again and again, and
- * throws what the last attempt threw when `limitMs` are over. Other failures are thrown at once.
+ * Returns what `attempt` returns: at once where the file is free, else a promise of it. A file that is locked is tried again
+ * and again, and what the last attempt threw is thrown when `limitMs` are over. Other failures are thrown at once.
  */
-export async function whenFree<T>(attempt: () => T, limitMs: number): Promise<T> {
-  let deadline: number | undefined;
-  for (;;) {
+export function whenFree<T>(attempt: () => T, limitMs: number): T | Promise<T> {
+  try {
+    return attempt();
+  } catch (thrown) {
+    if (!isBusy(thrown)) throw thrown;
+    return again(attempt, { limitMs, thrown });
+  }
+}
+
+async function again<T>(
+  attempt: () => T,
+  { limitMs, thrown: first }: { readonly limitMs: number; readonly thrown: unknown },
+): Promise<T> {
+  const deadline = performance.now() + limitMs;
+  for (let last = first; ; ) {
+    if (performance.now() >= deadline) throw last;
+    // Of different length, so that those who wait do not meet again at every attempt.
+    await delay(SHORTEST_MS + Math.random() * (LONGEST_MS - SHORTEST_MS));
     try {
       return attempt();
     } catch (thrown) {
-      deadline ??= performance.now() + limitMs;
-      if (!isBusy(thrown) || performance.now() >= deadline) throw thrown;
+      if (!isBusy(thrown)) throw thrown;
+      last = thrown;
     }
-    // Of different length, so that those who wait do not meet again at every attempt.
-    await delay(SHORTEST_MS + Math.random() * (LONGEST_MS - SHORTEST_MS));
   }
 }

@@ -86,23 +86,21 @@ export class WriteQueue {
   /** Commits the writes together, at once where nobody else has the file. */
   #commit(writes: readonly Write[]): Outcomes | Promise<Outcomes> {
     try {
-      return this.#transaction(writes);
+      const done = whenFree(() => this.#transaction(writes), this.#options.busyLimitMs);
+      return done instanceof Promise
+        ? done.catch((thrown: unknown) => this.#afterFault(writes, thrown))
+        : done;
     } catch (thrown) {
-      return this.#commitAgain(writes, thrown);
+      return this.#afterFault(writes, thrown);
     }
   }
 
-  /** Commits the writes when the file is free, if that stood in the way; else, or when it fails again, each by itself. */
-  async #commitAgain(writes: readonly Write[], first: unknown): Promise<Outcomes> {
-    try {
-      if (!isBusy(first)) throw first;
-      return await whenFree(() => this.#transaction(writes), this.#options.busyLimitMs);
-    } catch (thrown) {
-      if (writes.length === 1 || isBusy(thrown)) return writes.map(() => failed(this.#fault(thrown)));
-      const outcomes: (Outcome | undefined)[] = [];
-      for (const write of writes) outcomes.push(...(await this.#commit([write])));
-      return outcomes;
-    }
+  /** A transaction failed as a whole: its writes are committed each by itself, unless it was one, or waited in vain. */
+  async #afterFault(writes: readonly Write[], thrown: unknown): Promise<Outcomes> {
+    if (writes.length === 1 || isBusy(thrown)) return writes.map(() => failed(this.#fault(thrown)));
+    const outcomes: (Outcome | undefined)[] = [];
+    for (const write of writes) outcomes.push(...(await this.#commit([write])));
+    return outcomes;
   }
 
   #transaction(writes: readonly Write[]): readonly Outcome[] {
