@@ -15,6 +15,9 @@ export interface Clock {
 /** Timers of the system cannot be longer: what is due later is looked at again then. */
 const LONGEST_MS = 2_147_483_647;
 
+/** Taken once: `globalThis` looks for it anew each time. */
+const { performance } = globalThis;
+
 export const systemClock: Clock = Object.freeze({
   now: () => Date.now(),
   monotonic: () => performance.now(),

@@ -10,7 +10,7 @@ import { openFrame, type SessionGraph } from "../session/graph.ts";
 import type { AppendOperation, SessionNode } from "../session/node.ts";
 import type { MachineOutcome, TurnRecord } from "../turn/effect.ts";
 import { appendRecords, type Change, type Committed, commitChange } from "./commit.ts";
-import { jsonBytes } from "./commit-size.ts";
+import { isLarger } from "./commit-size.ts";
 import { assistantText, type FinalizedTurn } from "./finalize.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import type { AcceptedTurn } from "./run-turn.ts";
@@ -67,7 +67,7 @@ function leaveOutLarge({ log, session }: TurnRun): void {
   const { toolCalls } = log;
   const share = session.parts.commitBytes / toolCalls.length;
   for (const [index, call] of toolCalls.entries()) {
-    if (jsonBytes([call.output], share) <= share) continue;
+    if (!isLarger([call.output], share)) continue;
     const message = `The result of ${call.name} was too large to be kept.`;
     const output = toolFailure({ code: "commit_too_large", class: "internal", source: "runtime", message });
     toolCalls[index] = { ...call, output };

@@ -22,7 +22,7 @@ import type { CommitResult, SessionCommit, SessionComponents } from "../store/co
 import type { TracePayloads } from "../trace/contract.ts";
 import type { TurnRecord } from "../turn/effect.ts";
 import { claimSession } from "./claim-session.ts";
-import { jsonBytes } from "./commit-size.ts";
+import { isLarger, jsonBytes } from "./commit-size.ts";
 import { saveExecutionState } from "./execution-state.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { encodeHead, encodeNodes, type SavedMarks, type SessionState } from "./session-state.ts";
@@ -234,7 +234,7 @@ function refuseTooLarge(
   { operation, budgetBytes }: Change,
   { nodes, components }: { readonly nodes: readonly SessionNode[]; readonly components: SessionComponents },
 ): void {
-  if (budgetBytes === undefined || jsonBytes([nodes, components], budgetBytes) <= budgetBytes) return;
+  if (budgetBytes === undefined || !isLarger([nodes, components], budgetBytes)) return;
   const message = `session ${id}: ${operation}: expected a commit of at most ${budgetBytes} bytes, found a larger one; see the option commitBudget`;
   throw new MarlingError("commit_too_large", message, { details: { sessionId: id, operation, budgetBytes } });
 }

@@ -1,54 +1,88 @@
-// Deltas of a turn that were told one after the other, kept as one text. What has been streamed and is committed is rarely
-// asked for again, and each delta by itself costs several times its text.
+// Deltas of a turn that were told one after the other. As long as their turn runs they are kept as they came; when it has
+// committed they are one text: what is settled is rarely asked for again, and each delta by itself costs several times
+// its text.
 
 import type { DeltaEvent } from "../model/turn.ts";
 
-/** One delta as the log keeps it. */
-export interface DeltaEntry {
-  readonly kind: "event";
+/** Fewer deltas are left as they are. */
+const SHORTEST = 4;
+/** The first delta of a run is at most this much older than the last: a run is let go as a whole. */
+const LONGEST_MS = 1_000;
+
+/** When and of what something was told. */
+export interface Told {
+  /** In whole milliseconds. */
   readonly at: number;
   readonly revision: number;
   readonly turnId: string;
-  readonly event: DeltaEvent;
 }
 
 export class DeltaRun {
-  /** When the newest of them was told. */
-  readonly at: number;
+  readonly kind = "deltas";
+  readonly revision: number;
+  readonly turnId: string;
   readonly #first: number;
-  readonly #from: DeltaEntry;
-  readonly #text: string;
+  readonly #firstAt: number;
+  #at: number;
+  #events: DeltaEvent[] | undefined;
+  #text = "";
   /** Where each delta ends in the text. */
-  readonly #ends: readonly number[];
+  #ends: readonly number[] = [];
+  #sample: DeltaEvent;
 
-  /** From entries that follow each other, the first of which has this number. */
-  constructor(first: number, entries: readonly [DeltaEntry, ...(readonly DeltaEntry[])]) {
-    let length = 0;
-    const [from] = entries;
-    this.at = (entries.at(-1) ?? from).at;
+  /** Begins with a delta whose entry has this number. */
+  constructor(first: number, { at, revision, turnId }: Told, event: DeltaEvent) {
+    this.revision = revision;
+    this.turnId = turnId;
     this.#first = first;
-    this.#text = entries.map(({ event }) => event.text).join("");
-    this.#from = { ...from, event: { ...from.event, text: "" } };
-    this.#ends = entries.map(({ event }) => {
-      length += event.text.length;
-      return length;
-    });
+    this.#firstAt = at;
+    this.#at = at;
+    this.#events = [event];
+    this.#sample = event;
   }
 
-  /** The entry with a number, as it was. */
-  entry(number: number): DeltaEntry {
+  /** When the newest of them was told. */
+  get at(): number {
+    return this.#at;
+  }
+
+  /** The number of the entry behind the last one. */
+  get end(): number {
+    return this.#first + (this.#events ?? this.#ends).length;
+  }
+
+  /** Adds a delta if it goes on where the last one ended; else false. */
+  add({ at, revision, turnId }: Told, event: DeltaEvent): boolean {
+    const { kind, round } = this.#sample;
+    const isNext = kind === event.kind && round === event.round && turnId === this.turnId;
+    if (!isNext || revision !== this.revision || at - this.#firstAt > LONGEST_MS) return false;
+    if (this.#events === undefined) return false;
+    this.#events.push(event);
+    this.#at = at;
+    return true;
+  }
+
+  /** The delta whose entry has this number. */
+  eventAt(number: number): DeltaEvent {
     const index = number - this.#first;
-    const text = this.#text.slice(this.#ends[index - 1] ?? 0, this.#ends[index]);
-    return { ...this.#from, event: { ...this.#from.event, text } };
+    const kept = this.#events?.[index];
+    if (kept !== undefined) return kept;
+    return { ...this.#sample, text: this.#text.slice(this.#ends[index - 1] ?? 0, this.#ends[index]) };
   }
 
-  /** Whether one delta goes on where the other ended. */
-  static isOne(one: DeltaEntry, next: DeltaEntry): boolean {
-    return (
-      one.turnId === next.turnId &&
-      one.revision === next.revision &&
-      one.event.kind === next.event.kind &&
-      one.event.round === next.event.round
-    );
+  /** Makes one text of them. */
+  settle(): void {
+    const events = this.#events;
+    if (events === undefined || events.length < SHORTEST) return;
+    const ends: number[] = [];
+    let text = "";
+    for (let index = 0; index < events.length; index += 1) {
+      text += (events[index] as DeltaEvent).text;
+      ends.push(text.length);
+    }
+    this.#text = text;
+    this.#ends = ends;
+    this.#sample = { ...this.#sample, text: "" };
+    this.#events = undefined;
   }
 }

@@ -17,9 +17,9 @@
 //        is watched while it does. Of deltas, who waits is told once for all that came with one read of a socket.
 
 import type { Clock } from "../base/clock.ts";
-import { isDelta, type TurnEvent } from "../model/turn.ts";
+import { type DeltaEvent, isDelta, type TurnEvent } from "../model/turn.ts";
 import type { HistoryNode, SessionView } from "../session/view.ts";
-import { type DeltaEntry, DeltaRun } from "./delta-run.ts";
+import { DeltaRun } from "./delta-run.ts";
 import type { GapReason, ObserveOptions, SessionObservation } from "./observation.ts";
 import { CursorCodec, nextOpening } from "./observation-cursor.ts";
 import { type Listen, Observer, type Place, type Reading } from "./observer.ts";
@@ -40,8 +40,6 @@ export interface ObservationLimits {
 }
 
 const DEFAULT_LIMITS: ObservationLimits = { events: 2_048, ageMs: 120_000 };
-/** Fewer deltas in a row are left as they are. */
-const SHORTEST_RUN = 4;
 const NOW = Promise.resolve();
 
 /** A commit as observers are told of it. `turnId` is set when the turn itself committed. */
@@ -66,7 +64,9 @@ type Entry = {
   | { readonly kind: "moved" }
 );
 
-type ToldEntry = Exclude<Entry, { readonly kind: "moved" }>;
+/** What has a number: an entry, or one of the deltas that follow each other. */
+type Kept = Entry | DeltaRun;
+type Told = Exclude<Kept, { readonly kind: "moved" }>;
 
 export class ObservationLog {
   readonly #options: ObservationLogOptions;
@@ -74,7 +74,9 @@ export class ObservationLog {
   readonly #cursors: CursorCodec;
   readonly #opening = nextOpening();
   /** The entry with a number is at its remainder by the limit. */
-  readonly #ring: (Entry | DeltaRun | undefined)[] = [];
+  readonly #ring: (Kept | undefined)[] = [];
+  /** The newest entries, as long as they are deltas that follow each other. */
+  #run: DeltaRun | undefined;
   #oldest = 0;
   #next = 0;
   /** The turn that runs, and its first entry that no commit has settled. */
@@ -101,17 +103,23 @@ export class ObservationLog {
   }
 
   event(turnId: string, event: TurnEvent): void {
+    if (this.#isClosed) return;
     if (this.#inFlight?.turnId !== turnId || event.kind === "turn_started")
       this.#inFlight = { turnId, from: this.#next };
+    if (isDelta(event)) {
+      this.#addDelta(turnId, event);
+      this.#wakeLater();
+      return;
+    }
     this.#add({ kind: "event", at: this.#now(), revision: this.#options.revision(), turnId, event });
-    if (isDelta(event)) this.#wakeLater();
-    else this.#wake();
+    this.#wake();
   }
 
   /** To be called in the tick in which the session moves to the revision. */
   committed({ revision, nodes, turnId }: ObservedCommit): void {
+    if (this.#isClosed) return;
     const settled = turnId === undefined || turnId !== this.#inFlight?.turnId ? undefined : this.#inFlight;
-    if (settled !== undefined) this.#joinDeltas(Math.max(settled.from, this.#oldest));
+    if (settled !== undefined) this.#settleDeltas(Math.max(settled.from, this.#oldest));
     this.#add({ kind: "committed", at: this.#now(), revision, turnId, nodes });
     if (settled !== undefined) this.#inFlight = { turnId: settled.turnId, from: this.#next };
     this.#wake();
@@ -119,6 +127,7 @@ export class ObservationLog {
 
   /** The session took over what another process committed. A turn that goes on here begins again. */
   moved(): void {
+    if (this.#isClosed) return;
     this.#inFlight = undefined;
     this.#add({ kind: "moved", at: this.#now(), revision: this.#options.revision() });
     this.#wake();
@@ -148,12 +157,13 @@ export class ObservationLog {
     if (place.gap === undefined && place.next < this.#oldest) place.gap = "too_slow";
     if (place.gap !== undefined) return this.#gap(place, place.gap);
     while (place.next < this.#next) {
-      const entry = this.#entryAt(place.next);
+      const kept = this.#keptAt(place.next);
       place.next += 1;
-      if (entry.kind !== "event" && entry.revision <= place.revision) continue;
-      if (entry.kind === "moved") return this.#gap(place, "other_process");
-      place.revision = Math.max(place.revision, entry.revision);
-      return this.#observationOf(entry, place);
+      const isCommit = kept.kind === "committed" || kept.kind === "moved";
+      if (isCommit && kept.revision <= place.revision) continue;
+      if (kept.kind === "moved") return this.#gap(place, "other_process");
+      place.revision = Math.max(place.revision, kept.revision);
+      return this.#observationOf(kept, place);
     }
     return undefined;
   }
@@ -181,49 +191,42 @@ export class ObservationLog {
   };
 
   #add(entry: Entry): void {
-    if (this.#isClosed) return;
+    this.#run = undefined;
+    this.#keep(entry, entry.at);
+  }
+
+  #addDelta(turnId: string, event: DeltaEvent): void {
+    const told = { at: this.#now(), revision: this.#options.revision(), turnId };
+    if (this.#run?.add(told, event) !== true) this.#run = new DeltaRun(this.#next, told, event);
+    this.#keep(this.#run, told.at);
+  }
+
+  #keep(kept: Kept, at: number): void {
     const { events } = this.#limits;
-    this.#letGoOld(entry.at);
+    this.#letGoOld(at);
     if (this.#next - this.#oldest === events) this.#oldest += 1;
-    this.#ring[this.#next % events] = entry;
+    this.#ring[this.#next % events] = kept;
     this.#next += 1;
   }
 
-  /** An entry that is kept. */
-  #entryAt(number: number): Entry {
-    const kept = this.#ring[number % this.#limits.events] as Entry | DeltaRun;
-    return kept instanceof DeltaRun ? kept.entry(number) : kept;
+  #keptAt(number: number): Kept {
+    return this.#ring[number % this.#limits.events] as Kept;
   }
 
   /** Makes one text of deltas that follow each other, from an entry on. */
-  #joinDeltas(from: number): void {
-    for (let first = from; first < this.#next; ) {
-      const run = this.#deltasAt(first);
-      if (isLong(run)) {
-        const joined = new DeltaRun(first, run);
-        for (let index = 0; index < run.length; index += 1)
-          this.#ring[(first + index) % this.#limits.events] = joined;
-      }
-      first += Math.max(1, run.length);
+  #settleDeltas(from: number): void {
+    for (let number = from; number < this.#next; ) {
+      const kept = this.#keptAt(number);
+      if (kept.kind === "deltas") kept.settle();
+      number = kept.kind === "deltas" ? kept.end : number + 1;
     }
-  }
-
-  /** The deltas that follow each other, from an entry on. */
-  #deltasAt(first: number): readonly DeltaEntry[] {
-    const run: DeltaEntry[] = [];
-    for (let number = first; number < this.#next; number += 1) {
-      const entry = this.#entryAt(number);
-      if (!isDeltaEntry(entry) || (run[0] !== undefined && !DeltaRun.isOne(run[0], entry))) break;
-      run.push(entry);
-    }
-    return run;
   }
 
   #letGoOld(now: number): void {
     const { events, ageMs } = this.#limits;
     for (; this.#oldest < this.#next; this.#oldest += 1) {
       const slot = this.#oldest % events;
-      if (now - (this.#ring[slot] as Entry | DeltaRun).at <= ageMs) return;
+      if (now - (this.#ring[slot] as Kept).at <= ageMs) return;
       this.#ring[slot] = undefined;
     }
   }
@@ -254,10 +257,10 @@ export class ObservationLog {
   }
 
   /** The same object for everybody, but for those who know of a newer commit already and need that in their cursor. */
-  #observationOf(entry: ToldEntry, place: Place): SessionObservation {
-    const isShared = place.revision === entry.revision;
+  #observationOf(kept: Told, place: Place): SessionObservation {
+    const isShared = place.revision === kept.revision;
     if (isShared && place.next === this.#toldNext && this.#told !== undefined) return this.#told;
-    const told = observationOf(entry, this.#cursors.encode(place));
+    const told = observationOf(kept, { cursor: this.#cursors.encode(place), number: place.next - 1 });
     if (!isShared) return told;
     this.#told = told;
     this.#toldNext = place.next;
@@ -270,16 +273,13 @@ export class ObservationLog {
   }
 }
 
-function isDeltaEntry(entry: Entry): entry is DeltaEntry {
-  return entry.kind === "event" && isDelta(entry.event);
-}
-
-function isLong(run: readonly DeltaEntry[]): run is readonly [DeltaEntry, ...(readonly DeltaEntry[])] {
-  return run.length >= SHORTEST_RUN;
-}
-
-function observationOf(entry: ToldEntry, cursor: string): SessionObservation {
-  if (entry.kind === "event") return { kind: "event", cursor, turnId: entry.turnId, event: entry.event };
-  const { revision, turnId, nodes } = entry;
+function observationOf(
+  kept: Told,
+  { cursor, number }: { readonly cursor: string; readonly number: number },
+): SessionObservation {
+  if (kept.kind === "event") return { kind: "event", cursor, turnId: kept.turnId, event: kept.event };
+  if (kept.kind === "deltas")
+    return { kind: "event", cursor, turnId: kept.turnId, event: kept.eventAt(number) };
+  const { revision, turnId, nodes } = kept;
   return { kind: "committed", cursor, revision, ...(turnId === undefined ? {} : { turnId }), nodes };
 }

@@ -58,13 +58,18 @@ export class RegisteredSource {
   }
 
   #lookup(provider: ToolProvider, key: ToolKey): ToolManifest | undefined {
-    const answers = ({ id, name }: ToolManifest): boolean =>
-      "id" in key ? id === key.id : name === key.name;
-    const raw = this.#ask("resolve", () =>
-      provider.resolve === undefined ? provider.manifests().find(answers) : provider.resolve(key),
-    );
+    const raw = this.#resolved(provider, key);
     const manifest = raw === undefined ? undefined : decodeManifest(raw, `tool source ${this.id}`);
-    return manifest !== undefined && answers(manifest) ? manifest : undefined;
+    return manifest !== undefined && answers(manifest, key) ? manifest : undefined;
+  }
+
+  #resolved(provider: ToolProvider, key: ToolKey): ToolManifest | undefined {
+    try {
+      if (provider.resolve !== undefined) return provider.resolve(key);
+      return provider.manifests().find((manifest) => answers(manifest, key));
+    } catch (cause) {
+      throw this.#broken("resolve", cause);
+    }
   }
 
   #listed(list: readonly ToolManifest[]): ReadonlyMap<string, ToolManifest> {
@@ -83,16 +88,18 @@ export class RegisteredSource {
     try {
       return call();
     } catch (cause) {
-      throw new MarlingError(
-        "tool_catalog_failed",
-        `tool source ${this.id}: ${method} threw: ${messageOf(cause)}`,
-        {
-          cause,
-          details: { source: this.id },
-        },
-      );
+      throw this.#broken(method, cause);
     }
   }
+
+  #broken(method: string, cause: unknown): MarlingError {
+    const message = `tool source ${this.id}: ${method} threw: ${messageOf(cause)}`;
+    return new MarlingError("tool_catalog_failed", message, { cause, details: { source: this.id } });
+  }
+}
+
+function answers({ id, name }: ToolManifest, key: ToolKey): boolean {
+  return "id" in key ? id === key.id : name === key.name;
 }
 
 /** Sources by id, in the order of their ids. */

@@ -28,7 +28,7 @@ function readByMarling(url: URL, server: Server = serverOf(url, DEFAULT_TIMEOUTS
       body += bytes.toString("latin1");
     },
     onRead: () => {},
-    onEnd: () => resolve({ status: head?.status ?? 0, headers: { ...head?.headers, date: "" }, body }),
+    onEnd: () => resolve({ status: head?.status ?? 0, headers: { ...head?.headers(), date: "" }, body }),
     onBreak: (thrown) => resolve(String(thrown)),
     onSilence: resolve,
   });

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type AnswerHead, MalformedAnswer, readHead } from "../../src/llm/native/answer-head.ts";
+import { AnswerHead, MalformedAnswer } from "../../src/llm/native/answer-head.ts";
 import { AnswerParser } from "../../src/llm/native/answer-parser.ts";
 
 interface Answer {
@@ -312,17 +312,17 @@ describe("heads", () => {
       "X-Empty:",
       "X-B: \xa0\xfc ",
     );
-    const { headers } = readHead(text);
+    const headers = new AnswerHead(text).headers();
     expect({ ...headers }).toEqual({ "x-a": "1, 2", "set-cookie": "a", "x-empty": "", "x-b": "\xa0\xfc" });
   });
 
   test("[LN15] names of prototypes are names like others", () => {
-    const { headers } = readHead("HTTP/1.1 200 OK\r\n__proto__: a\r\nconstructor: b");
+    const headers = new AnswerHead("HTTP/1.1 200 OK\r\n__proto__: a\r\nconstructor: b").headers();
     expect(Object.entries(headers)).toEqual([
       ["__proto__", "a"],
       ["constructor", "b"],
     ]);
-    expect(readHead("HTTP/1.1 200 OK").headers.constructor).toBeUndefined();
+    expect(new AnswerHead("HTTP/1.1 200 OK").headers().constructor).toBeUndefined();
   });
 
   test.each<readonly [string, number]>([
@@ -347,6 +347,6 @@ describe("heads", () => {
     ["HTTP/1.1 200 OK\r\nContent-Length: 1\r\nKeep-Alive: timeout=0", -1_000],
     ["HTTP/1.1 200 OK\r\nContent-Length: 1\r\nKeep-Alive: max=9", Number.POSITIVE_INFINITY],
   ])("[LN5] a connection behind %j is kept as long as is safe", (text, keptMs) => {
-    expect(readHead(text).keptMs).toBe(keptMs);
+    expect(new AnswerHead(text).keptMs).toBe(keptMs);
   });
 });

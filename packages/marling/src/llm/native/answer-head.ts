@@ -12,13 +12,44 @@ export class MalformedAnswer extends Error {
 /** How long a body is: so many bytes, chunks, or all that comes until the connection ends. */
 export type BodyLength = number | "chunked" | "rest";
 
-export interface AnswerHead {
+export class AnswerHead {
   readonly status: number;
-  /** By lower-case names. */
-  readonly headers: Readonly<Record<string, string>>;
+  readonly contentType: string | undefined;
   readonly length: BodyLength;
   /** How long the connection may be kept for another request, as far as the server says. */
   readonly keptMs: number;
+  readonly #text: string;
+
+  /** The head that a text is, which ends before the empty line. */
+  constructor(text: string) {
+    if (!HEAD.test(text)) throw new MalformedAnswer("expected the head of an answer of HTTP/1.1, found none");
+    const lowered = text.toLowerCase();
+    const framing = {
+      coding: valueOf(lowered, "transfer-encoding"),
+      count: valueOf(lowered, "content-length"),
+      connection: valueOf(lowered, "connection"),
+      hint: valueOf(lowered, "keep-alive"),
+    };
+    this.#text = text;
+    this.status = Number(text.slice(STATUS_LENGTH - 3, STATUS_LENGTH));
+    this.contentType = valueOf(lowered, "content-type");
+    this.length = lengthOf(this.status, framing);
+    const isClosed = lowered.startsWith("http/1.0") || hasOpenEnd(this.length, framing);
+    this.keptMs = isClosed ? 0 : keptMsOf(framing);
+  }
+
+  /** All headers by lower-case names. Of most answers nobody asks for them. */
+  headers(): Readonly<Record<string, string>> {
+    return headersOf(this.#text.split("\r\n"));
+  }
+}
+
+/** What tells how an answer is read, as its headers say it, in lower case. */
+interface Framing {
+  readonly coding: string | undefined;
+  readonly count: string | undefined;
+  readonly connection: string | undefined;
+  readonly hint: string | undefined;
 }
 
 /**
@@ -32,18 +63,20 @@ const STATUS_LENGTH = "HTTP/1.1 200".length;
 /** A server that closes idle connections is given a second less than it says. */
 const CLOSING_MS = 1_000;
 
-/** The head that a text is, which ends before the empty line. */
-export function readHead(text: string): AnswerHead {
-  if (!HEAD.test(text)) throw new MalformedAnswer("expected the head of an answer of HTTP/1.1, found none");
-  const headers = headersOf(text.split("\r\n"));
-  const status = Number(text.slice(STATUS_LENGTH - 3, STATUS_LENGTH));
-  const length = lengthOf(status, headers);
-  const keptMs = text.startsWith("HTTP/1.0") || hasOpenEnd(length, headers) ? 0 : keptMsOf(headers);
-  return { status, headers, length, keptMs };
+/** The value of a header, from a head in lower case. Several of one name are one, as they stand for a list. */
+function valueOf(head: string, name: string): string | undefined {
+  const start = `\r\n${name}:`;
+  let value: string | undefined;
+  for (let at = head.indexOf(start); at >= 0; at = head.indexOf(start, at + 1)) {
+    const end = head.indexOf("\r\n", at + start.length);
+    const found = withoutSpace(head.slice(at + start.length, end < 0 ? undefined : end));
+    value = value === undefined ? found : `${value}, ${found}`;
+  }
+  return value;
 }
 
 /** The headers of a head that is one, behind its status line. */
-function headersOf(lines: readonly string[]): Record<string, string> {
+function headersOf(lines: readonly string[]): Readonly<Record<string, string>> {
   const headers = Object.create(null) as Record<string, string>;
   for (let index = 1; index < lines.length; index += 1) {
     const line = lines[index] as string;
@@ -69,11 +102,10 @@ function isSpace(text: string, index: number): boolean {
   return text[index] === " " || text[index] === "\t";
 }
 
-function lengthOf(status: number, headers: Readonly<Record<string, string>>): BodyLength {
-  const { "transfer-encoding": coding, "content-length": count } = headers;
+function lengthOf(status: number, { coding, count }: Framing): BodyLength {
   if (status < 200 || status === 204 || status === 304) return 0;
   if (coding !== undefined) {
-    if (coding.toLowerCase() === "chunked" && count === undefined) return "chunked";
+    if (coding === "chunked" && count === undefined) return "chunked";
     throw new MalformedAnswer("expected one length of the body, found several or a coding that is not known");
   }
   if (count === undefined) return "rest";
@@ -82,13 +114,12 @@ function lengthOf(status: number, headers: Readonly<Record<string, string>>): Bo
 }
 
 /** Whether nothing tells for certain where the answer ends: the connection, or a body where none may be. */
-function hasOpenEnd(length: BodyLength, headers: Readonly<Record<string, string>>): boolean {
-  const { "transfer-encoding": coding, "content-length": count = "0" } = headers;
+function hasOpenEnd(length: BodyLength, { coding, count = "0" }: Framing): boolean {
   return length === "rest" || (length === 0 && (coding !== undefined || Number(count) !== 0));
 }
 
-function keptMsOf({ connection, "keep-alive": hint }: Readonly<Record<string, string>>): number {
-  if (connection !== undefined && /\bclose\b/i.test(connection)) return 0;
-  const seconds = hint === undefined ? undefined : /\btimeout=(\d{1,6})\b/i.exec(hint)?.[1];
+function keptMsOf({ connection, hint }: Framing): number {
+  if (connection !== undefined && /\bclose\b/.test(connection)) return 0;
+  const seconds = hint === undefined ? undefined : /\btimeout=(\d{1,6})\b/.exec(hint)?.[1];
   return seconds === undefined ? Number.POSITIVE_INFINITY : Number(seconds) * 1_000 - CLOSING_MS;
 }

@@ -2,7 +2,7 @@
 //   LN1   the body is handed on in the read that brought it, without a copy.
 //   LN15  what is in doubt is refused, and what is kept of a head or skipped between chunks is bounded.
 
-import { type AnswerHead, MalformedAnswer, readHead } from "./answer-head.ts";
+import { AnswerHead, MalformedAnswer } from "./answer-head.ts";
 import { NAME_SIGN } from "./header-signs.ts";
 
 export interface AnswerSink {
@@ -32,6 +32,8 @@ type Step =
 
 const HEAD_END = "\r\n\r\n";
 const LONGEST_HEAD = 32 * 1024;
+/** Most heads are shorter; what is looked through first. */
+const USUAL_HEAD = 2 * 1024;
 /** What is of no use here: heads before the head, the extensions of a chunk, what follows the last one. */
 const LONGEST_SKIPPED = 32 * 1024;
 /** Hexadecimal digits of the size of a chunk. */
@@ -93,14 +95,15 @@ export class AnswerParser {
   }
 
   #takeHead(bytes: Buffer, at: number): number {
-    const end = this.#head === "" ? bytes.indexOf(HEAD_END, at) : -1;
+    if (this.#head !== "") return this.#takeCutHead(bytes, at);
+    const text = bytes.toString("latin1", at, at + USUAL_HEAD);
+    const end = text.indexOf(HEAD_END);
     if (end < 0) return this.#takeCutHead(bytes, at);
-    if (end - at > LONGEST_HEAD) throw tooLong();
-    this.#begin(readHead(bytes.toString("latin1", at, end)), end - at);
-    return end + HEAD_END.length;
+    this.#begin(new AnswerHead(text.slice(0, end)), end);
+    return at + end + HEAD_END.length;
   }
 
-  /** Takes a head that is in several reads. */
+  /** Takes a head that is long, or in several reads. */
   #takeCutHead(bytes: Buffer, at: number): number {
     const held = this.#head.length;
     const text = this.#head + bytes.toString("latin1", at, at + LONGEST_HEAD + HEAD_END.length);
@@ -108,7 +111,7 @@ export class AnswerParser {
     if (end < 0 ? text.length >= LONGEST_HEAD + HEAD_END.length : end > LONGEST_HEAD) throw tooLong();
     this.#head = end < 0 ? text : "";
     if (end < 0) return bytes.length;
-    this.#begin(readHead(text.slice(0, end)), end);
+    this.#begin(new AnswerHead(text.slice(0, end)), end);
     return at + end + HEAD_END.length - held;
   }
 

@@ -101,7 +101,7 @@ class Posting implements Caller {
 
   onHead(answer: AnswerHead): void {
     this.#answer = answer;
-    if (!isStream(answer.status, answer.headers["content-type"])) this.#refusal = new Refusal();
+    if (!isStream(answer.status, answer.contentType)) this.#refusal = new Refusal();
   }
 
   onBody(bytes: Buffer): void {
@@ -128,7 +128,7 @@ class Posting implements Caller {
 
   #ended(): PostEnd {
     if (this.#answer === undefined || this.#refusal === undefined) return { kind: "ended" };
-    return this.#refusal.end(this.#answer.status, this.#answer.headers);
+    return this.#refusal.end(this.#answer.status, this.#answer.headers());
   }
 
   #settle(end: PostEnd): void {

@@ -37,7 +37,10 @@ export class WriteQueue {
   readonly #db: Connection;
   readonly #options: WriteQueueOptions;
   #waiting: Write[] = [];
-  #draining: Promise<void> | undefined;
+  /** Whether what waits will be written, or something is being written. */
+  #isBusy = false;
+  /** Settled when it is not. */
+  #idle: Deferred<void> | undefined;
   /** Whether nothing was written since the process last looked for what came from outside. */
   #isQuiet = true;
 
@@ -50,37 +53,49 @@ export class WriteQueue {
   write<T>(apply: () => T): Promise<T> {
     const settled = deferred<unknown>();
     this.#waiting.push({ apply, settled });
-    this.#draining ??= this.#drain();
+    if (!this.#isBusy) this.#gather();
     return settled.promise as Promise<T>; // what `apply` returned
   }
 
   /** Resolves when everything that was asked for is settled. */
   async idle(): Promise<void> {
-    await this.#draining;
+    if (!this.#isBusy) return;
+    this.#idle ??= deferred<void>();
+    await this.#idle.promise;
   }
 
-  async #drain(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      await this.#gather();
-      const writes = this.#waiting;
-      this.#waiting = [];
-      const committed = this.#commit(writes);
-      const outcomes = isPromise(committed) ? await committed : committed;
-      for (let index = 0; index < writes.length; index += 1)
-        settle((writes[index] as Write).settled, outcomes[index]);
+  /** Lets come what else comes: until this tick is over or, where one was written in it already, until all ticks are. */
+  #gather(): void {
+    this.#isBusy = true;
+    if (this.#isQuiet) process.nextTick(this.#drain);
+    else setImmediate(this.#drain);
+  }
+
+  readonly #drain = (): void => {
+    const writes = this.#waiting;
+    this.#waiting = [];
+    if (this.#isQuiet) {
+      this.#isQuiet = false;
+      setImmediate(this.#calm).unref(); // It waits for nothing that would happen.
     }
-    this.#draining = undefined;
-  }
+    const committed = this.#commit(writes);
+    if (isPromise(committed)) void committed.then((outcomes) => this.#end(writes, outcomes));
+    else this.#end(writes, committed);
+  };
 
-  /** Waits for what else arrives: until this tick is over or, where one was written in it already, until all ticks are. */
-  async #gather(): Promise<void> {
-    await new Promise<void>(this.#isQuiet ? process.nextTick : setImmediate);
-    if (!this.#isQuiet) return;
-    this.#isQuiet = false;
-    const rest = setImmediate(() => {
-      this.#isQuiet = true;
-    });
-    rest.unref(); // It waits for nothing that would happen.
+  readonly #calm = (): void => {
+    this.#isQuiet = true;
+  };
+
+  #end(writes: readonly Write[], outcomes: Outcomes): void {
+    for (let index = 0; index < writes.length; index += 1)
+      settle((writes[index] as Write).settled, outcomes[index]);
+    this.#isBusy = false;
+    if (this.#waiting.length > 0) this.#gather();
+    else {
+      this.#idle?.resolve();
+      this.#idle = undefined;
+    }
   }
 
   /** Commits the writes together, at once where nobody else has the file. */
