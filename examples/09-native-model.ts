@@ -1,6 +1,7 @@
 import { createServer, type Server } from "node:http";
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { createRuntime } from "marling";
-import { openaiModel } from "marling/models";
+import { modelFetch, openaiModel } from "marling/models";
 
 // #region native
 /** Any server that speaks Chat Completions: Ollama, LM Studio, vLLM, a gateway. OpenAI's own without a `baseUrl`. */
@@ -10,6 +11,16 @@ export async function askLocal(baseUrl: string): Promise<{ text: string; tokens:
   const session = await runtime.session("local");
   const { text, report } = await session.run("What is a marling hitch?");
   return { text, tokens: report.usage.input + report.usage.output };
+}
+// #endregion
+
+// #region fetch
+/** A provider of the AI SDK whose requests go over marling's connections. */
+export async function askThroughProvider(baseURL: string): Promise<string> {
+  const local = createOpenAICompatible({ name: "local", baseURL, fetch: modelFetch() });
+  await using runtime = createRuntime({ model: local("small"), instructions: "Answer briefly." });
+  const session = await runtime.session("provider");
+  return (await session.run("What is a marling hitch?")).text;
 }
 // #endregion
 

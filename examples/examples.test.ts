@@ -10,7 +10,7 @@ import { orderLunch } from "./05-approval-later.ts";
 import { answer } from "./06-durable.ts";
 import { ask, decide } from "./07-approvals.ts";
 import { steer } from "./08-steer-and-observe.ts";
-import { askLocal, tinyServer } from "./09-native-model.ts";
+import { askLocal, askThroughProvider, tinyServer } from "./09-native-model.ts";
 import { workIn } from "./10-files-and-shell.ts";
 import { delegate } from "./11-subagents.ts";
 import { watchRepository } from "./12-triggers.ts";
@@ -73,6 +73,7 @@ test("09 a model behind an address of this machine answers", async () => {
     server.closeAllConnections();
   });
   expect(await askLocal(baseUrl)).toEqual({ text: "It locks every turn.", tokens: 26 });
+  expect(await askThroughProvider(baseUrl)).toBe("It locks every turn.");
 });
 
 test("10 files stay below their root, and a command that is not known is refused", async () => {

@@ -12,12 +12,13 @@ export const about = {
 
 const TOOLS = [{ type: "function", name: ADD.name, description: ADD.description, inputSchema: ADD.schema }];
 
-export function provider({ url, model }) {
+export function provider({ url, model, fetch }) {
   return createOpenAICompatible({
     name: "bench",
     baseURL: `${url}/v1`,
     apiKey: "none",
     includeUsage: true,
+    fetch,
   })(model);
 }
 

@@ -8,4 +8,4 @@ const load = (file) => import(pathToFileURL(`${dist}/${file}`).href);
 
 export const { createRuntime, definePlugin, defineTool } = await load("index.js");
 export const { sqliteStore } = await load("sqlite.js");
-export const { openaiModel } = await load("models.js");
+export const { modelFetch, openaiModel } = await load("models.js");

@@ -273,7 +273,7 @@ function stream(events: readonly string[]): Extract<WireReply, { kind: "stream" 
 }
 
 function nameOf({ name }: Provider): string {
-  return name.replace(/^native | v[34]$| by fetch$/g, "");
+  return name.replace(/^native | by \w+$/g, "").replace(/ v[34]$/, "");
 }
 
 /** What each wire has of the reasoning that was answered. */

@@ -10,7 +10,7 @@ import { createOpenAICompatible as createCompatibleV4 } from "ai-sdk-openai-comp
 import { createOpenAI as createOpenAIV4 } from "ai-sdk-openai-v4";
 import type { AiSdkLanguageModel, ModelPort } from "marling";
 import type { JsonObject } from "../../src/model/json.ts";
-import { anthropicModel, openaiModel } from "../../src/models.ts";
+import { anthropicModel, modelFetch, openaiModel } from "../../src/models.ts";
 import { anthropicWire } from "./anthropic-wire.ts";
 import { compatibleWire, openAiChatWire } from "./chat-wire.ts";
 import { googleWire } from "./google-wire.ts";
@@ -92,6 +92,20 @@ export const PROVIDERS: readonly Provider[] = [
     model: (url) => createCompatibleV4({ baseURL: `${url}/v1`, ...compatible })("local-model"),
   },
   {
+    name: "anthropic v4 by modelFetch",
+    wire: anthropicWire,
+    providerOptions: {},
+    model: (url) =>
+      createAnthropicV4({ baseURL: `${url}/v1`, apiKey, fetch: modelFetch() })("claude-sonnet-4-5"),
+  },
+  {
+    name: "openai-compatible v3 by modelFetch",
+    wire: compatibleWire,
+    providerOptions: {},
+    model: (url) =>
+      createOpenAICompatible({ baseURL: `${url}/v1`, ...compatible, fetch: modelFetch() })("local-model"),
+  },
+  {
     name: "native anthropic",
     wire: anthropicWire,
     providerOptions: {},
@@ -120,5 +134,11 @@ export const PROVIDERS: readonly Provider[] = [
     wire: openAiChatWire,
     providerOptions: {},
     model: (url) => openaiModel({ baseUrl: `${url}/v1`, apiKey, model: "gpt-4o", fetch }),
+  },
+  {
+    name: "native openai chat by modelFetch",
+    wire: openAiChatWire,
+    providerOptions: {},
+    model: (url) => openaiModel({ baseUrl: `${url}/v1`, apiKey, model: "gpt-4o", fetch: modelFetch() }),
   },
 ];

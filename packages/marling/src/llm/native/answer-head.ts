@@ -25,17 +25,23 @@ export class AnswerHead {
     if (!HEAD.test(text)) throw new MalformedAnswer("expected the head of an answer of HTTP/1.1, found none");
     const lowered = text.toLowerCase();
     const framing = {
-      coding: valueOf(lowered, "transfer-encoding"),
-      count: valueOf(lowered, "content-length"),
-      connection: valueOf(lowered, "connection"),
-      hint: valueOf(lowered, "keep-alive"),
+      coding: headerOf(lowered, "transfer-encoding"),
+      count: headerOf(lowered, "content-length"),
+      connection: headerOf(lowered, "connection"),
+      hint: headerOf(lowered, "keep-alive"),
     };
     this.#text = text;
     this.status = Number(text.slice(STATUS_LENGTH - 3, STATUS_LENGTH));
-    this.contentType = valueOf(lowered, "content-type");
+    this.contentType = headerOf(lowered, "content-type");
     this.length = lengthOf(this.status, framing);
     const isClosed = lowered.startsWith("http/1.0") || hasOpenEnd(this.length, framing);
     this.keptMs = isClosed ? 0 : keptMsOf(framing);
+  }
+
+  /** What the server says of the status, in words. */
+  get reason(): string {
+    const end = this.#text.indexOf("\r\n");
+    return this.#text.slice(STATUS_LENGTH + 1, end < 0 ? undefined : end);
   }
 
   /** All headers by lower-case names. Of most answers nobody asks for them. */
@@ -64,7 +70,7 @@ const STATUS_LENGTH = "HTTP/1.1 200".length;
 const CLOSING_MS = 1_000;
 
 /** The value of a header, from a head in lower case. Several of one name are one, as they stand for a list. */
-function valueOf(head: string, name: string): string | undefined {
+function headerOf(head: string, name: string): string | undefined {
   const start = `\r\n${name}:`;
   let value: string | undefined;
   for (let at = head.indexOf(start); at >= 0; at = head.indexOf(start, at + 1)) {

@@ -93,6 +93,15 @@ export class Connection {
     }
   }
 
+  /** Reads nothing until it goes on. */
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
   /** Ends it, with what it is used for. */
   destroy(): void {
     this.#caller = undefined;

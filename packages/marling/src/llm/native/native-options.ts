@@ -5,7 +5,7 @@ import { MarlingError } from "../../base/errors.ts";
 import { fetchTarget } from "./fetch-post.ts";
 import { httpTarget } from "./http-post.ts";
 import { lowerCased } from "./native-model.ts";
-import type { NativeModelOptions } from "./native-model-options.ts";
+import type { CallTimeouts, NativeModelOptions } from "./native-model-options.ts";
 import { DEFAULT_TIMEOUTS, type PostTarget } from "./post.ts";
 
 /** What is the provider's, beside what is given. */
@@ -49,24 +49,32 @@ export function addressOf(options: NativeModelOptions, provider: ProviderDefault
   return { isOfficial, target: targetOf(url, options), headers };
 }
 
-function targetOf(url: URL, { fetch, timeouts = {} }: NativeModelOptions): PostTarget {
-  const connectMs = Math.min(timeouts.connectMs ?? DEFAULT_TIMEOUTS.connectMs, LONGEST_MS);
-  const idleMs = Math.min(timeouts.idleMs ?? DEFAULT_TIMEOUTS.idleMs, LONGEST_MS);
-  return fetch === undefined ? httpTarget(url, { connectMs, idleMs }) : fetchTarget(url, { fetch, idleMs });
+function targetOf(url: URL, { fetch, timeouts }: NativeModelOptions): PostTarget {
+  const limits = timeoutsOf(timeouts);
+  const { idleMs } = limits;
+  return fetch === undefined ? httpTarget(url, limits) : fetchTarget(url, { fetch, idleMs });
+}
+
+/** All time limits, those that are not given included. */
+export function timeoutsOf({ connectMs, idleMs }: CallTimeouts = {}): Required<CallTimeouts> {
+  checkCounts({ connectMs, idleMs });
+  return {
+    connectMs: Math.min(connectMs ?? DEFAULT_TIMEOUTS.connectMs, LONGEST_MS),
+    idleMs: Math.min(idleMs ?? DEFAULT_TIMEOUTS.idleMs, LONGEST_MS),
+  };
 }
 
 function checkOptions(options: NativeModelOptions): void {
-  const { model, headers = {}, timeouts = {}, fetch } = options;
+  const { model, headers = {}, contextWindow, maxOutputTokens, fetch } = options;
   if (typeof model !== "string" || model.trim() === "") throw refuse("model", "the name of a model");
   if (fetch !== undefined && typeof fetch !== "function") throw refuse("fetch", "a function");
   for (const [name, value] of Object.entries(headers)) {
     if (typeof value !== "string") throw refuse(`headers.${name}`, "a text");
   }
-  const counts = {
-    contextWindow: options.contextWindow,
-    maxOutputTokens: options.maxOutputTokens,
-    ...timeouts,
-  };
+  checkCounts({ contextWindow, maxOutputTokens });
+}
+
+function checkCounts(counts: { readonly [name: string]: number | undefined }): void {
   for (const [name, value] of Object.entries(counts)) {
     if (value !== undefined && !(Number.isSafeInteger(value) && value > 0)) {
       throw refuse(name, `a whole number from 1, found ${String(value)}`);

@@ -1,0 +1,206 @@
+// `fetch` over connections of our own, for providers of the AI SDK and whoever else takes one.
+//   LN18 what providers send, a POST of a text, goes over connections of its own; whatever else is asked for, and a
+//        redirect that is to be followed, is left to the platform's `fetch`. What comes back, and what is thrown, is what
+//        that would give.
+//   LN19 a body that nobody reads holds no more than 64 KiB of it; leaving it, or an abort, ends its connection.
+
+import { keepNewest } from "../../base/keep-newest.ts";
+import { type AnswerHead, MalformedAnswer } from "./answer-head.ts";
+import { type Caller, Connection, type Server } from "./connection.ts";
+import { serverOf } from "./http-post.ts";
+import type { CallTimeouts } from "./native-model-options.ts";
+import { timeoutsOf } from "./native-options.ts";
+import { requestHead } from "./request-head.ts";
+
+export interface ModelFetchOptions {
+  readonly timeouts?: CallTimeouts;
+}
+
+/** A request as it is sent here. */
+interface TextPost {
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  readonly signal: AbortSignal | undefined;
+  readonly redirect: NonNullable<RequestInit["redirect"]>;
+}
+
+/** Servers whose connections are kept. */
+const MOST_SERVERS = 64;
+/** How much of a body waits for its reader. */
+const HELD_BYTES = 64 * 1024;
+/** Answers with these have no body, as responses know them. */
+const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+/**
+ * A `fetch` for the providers of models, such as `createOpenAI({ fetch: modelFetch() })`: about 0.8 of the time of a call
+ * is left. It speaks HTTP/1.1 over connections that it keeps for the next call, and uses no proxy.
+ */
+export function modelFetch({ timeouts }: ModelFetchOptions = {}): typeof globalThis.fetch {
+  const limits = timeoutsOf(timeouts);
+  const servers = new Map<string, Server>();
+  return async (input, init) => {
+    const post = textPostOf(input, init);
+    if (post === undefined) return globalThis.fetch(input, init);
+    const { origin } = post.url;
+    const server = servers.get(origin) ?? serverOf(post.url, limits);
+    keepNewest(servers, [origin, server], MOST_SERVERS);
+    const response = await send(server, post);
+    if (!REDIRECTS.has(response.status) || post.redirect === "manual") return response;
+    await response.body?.cancel();
+    if (post.redirect === "error") throw failed("fetch failed", new Error("unexpected redirect"));
+    return globalThis.fetch(input, init);
+  };
+}
+
+/** The request, if it is one that is sent here. */
+function textPostOf(input: string | URL | Request, init: RequestInit = {}): TextPost | undefined {
+  const { method, headers: given, body, signal, redirect = "follow", ...others } = init;
+  if (method?.toUpperCase() !== "POST" || typeof body !== "string") return undefined;
+  if (typeof input !== "string" && !(input instanceof URL)) return undefined;
+  if (Object.values(others).some((value) => value !== undefined)) return undefined;
+  const url = URL.canParse(String(input)) ? new URL(input) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol)) return undefined;
+  if (url.username !== "" || url.password !== "") return undefined;
+  const headers = headersOf(given);
+  if ("accept-encoding" in headers) return undefined; // Nothing is unpacked here.
+  return { url, headers, body, signal: signal ?? undefined, redirect };
+}
+
+/** By lower-case names, with those that `fetch` adds where they are not given. */
+function headersOf(given: RequestInit["headers"]): Readonly<Record<string, string>> {
+  const headers: Record<string, string> = {};
+  const isPlain = given !== undefined && !(given instanceof Headers) && !Array.isArray(given);
+  const entries = isPlain ? Object.entries(given) : new Headers(given);
+  for (const [name, value] of entries) headers[name.toLowerCase()] = String(value);
+  headers.accept ??= "*/*";
+  headers["content-type"] ??= "text/plain;charset=UTF-8";
+  headers["user-agent"] ??= "marling";
+  return headers;
+}
+
+async function send(server: Server, post: TextPost): Promise<Response> {
+  for (let isFirst = true; ; isFirst = false) {
+    post.signal?.throwIfAborted();
+    const sending = new Sending(post);
+    try {
+      return await sending.run(server, isFirst);
+    } catch (thrown) {
+      if (!isFirst || !sending.wasStale) throw thrown;
+    }
+  }
+}
+
+/** One request and its answer. */
+class Sending implements Caller {
+  readonly #post: TextPost;
+  #connection: Connection | undefined;
+  /** There until the head of the answer has come. */
+  #asked: { resolve(response: Response): void; reject(thrown: unknown): void } | undefined;
+  /** There until the body has ended. */
+  #body: ReadableStreamDefaultController<Uint8Array> | undefined;
+  #isPaused = false;
+
+  constructor(post: TextPost) {
+    this.#post = post;
+  }
+
+  /** Whether it went over a connection that had been kept, and nothing came back. */
+  get wasStale(): boolean {
+    return this.#connection?.wasStale === true;
+  }
+
+  run(server: Server, mayBeKept: boolean): Promise<Response> {
+    const { url, headers, body, signal } = this.#post;
+    const head = requestHead(url, headers, Buffer.byteLength(body));
+    return new Promise((resolve, reject) => {
+      this.#asked = { resolve, reject };
+      signal?.addEventListener("abort", this.#abort, { once: true });
+      this.#connection = (mayBeKept ? server.kept.pop() : undefined) ?? new Connection(server);
+      this.#connection.send(head, body, this);
+    });
+  }
+
+  onHead(answer: AnswerHead): void {
+    const { status, reason } = answer;
+    const headers = answer.headers();
+    const { "content-encoding": coding = "identity" } = headers;
+    if (coding !== "identity") throw new MalformedAnswer(`expected an answer as it is, found ${coding}`);
+    const body = WITHOUT_BODY.has(status) ? null : this.#openBody();
+    const response = new Response(body, { status, statusText: reason, headers });
+    Object.defineProperty(response, "url", { value: this.#post.url.href });
+    this.#asked?.resolve(response);
+    this.#asked = undefined;
+  }
+
+  onBody(bytes: Buffer): void {
+    if (this.#body === undefined) return;
+    this.#body.enqueue(new Uint8Array(bytes)); // A copy: the bytes are there until this returns.
+    if ((this.#body.desiredSize ?? 0) > 0) return;
+    this.#isPaused = true;
+    this.#connection?.pause();
+  }
+
+  onRead(): void {}
+
+  onEnd(): void {
+    const body = this.#body;
+    this.#settle();
+    body?.close();
+  }
+
+  onBreak(thrown: unknown): void {
+    this.#fail(failed(this.#asked === undefined ? "terminated" : "fetch failed", thrown));
+  }
+
+  onSilence(message: string): void {
+    this.onBreak(Object.assign(new Error(message), { code: "ETIMEDOUT" }));
+  }
+
+  #openBody(): ReadableStream<Uint8Array> {
+    return new ReadableStream<Uint8Array>(
+      {
+        start: (controller) => {
+          this.#body = controller;
+        },
+        pull: () => this.#resume(),
+        cancel: () => {
+          this.#settle();
+          this.#connection?.destroy();
+        },
+      },
+      new ByteLengthQueuingStrategy({ highWaterMark: HELD_BYTES }),
+    );
+  }
+
+  #resume(): void {
+    if (!this.#isPaused || this.#body === undefined) return;
+    this.#isPaused = false;
+    this.#connection?.resume();
+  }
+
+  readonly #abort = (): void => {
+    this.#connection?.destroy();
+    this.#fail(this.#post.signal?.reason);
+  };
+
+  #fail(thrown: unknown): void {
+    const [asked, body] = [this.#asked, this.#body];
+    this.#settle();
+    if (asked === undefined) body?.error(thrown);
+    else asked.reject(thrown);
+  }
+
+  /** From here on nothing is told, and nothing is listened to. */
+  #settle(): void {
+    this.#asked = undefined;
+    this.#body = undefined;
+    this.#post.signal?.removeEventListener("abort", this.#abort);
+  }
+}
+
+/** As the platform's `fetch` says it, so that whoever knows its errors knows these. */
+function failed(message: string, cause: unknown): TypeError {
+  return new TypeError(message, { cause });
+}
