@@ -44,7 +44,8 @@ export function canonicalJson(value: Json): string {
   if (typeof value !== "object" || value === null) return String(value);
   let text = "";
   if (Array.isArray(value)) {
-    for (const item of value) text += text === "" ? canonicalJson(item) : `,${canonicalJson(item)}`;
+    for (let index = 0; index < value.length; index += 1)
+      text += `${index === 0 ? "" : ","}${canonicalJson(value[index])}`;
     return `[${text}]`;
   }
   return canonicalMembers(value, noneKnown);
@@ -55,11 +56,25 @@ const noneKnown = (): undefined => undefined;
 /** As `canonicalJson`, of an object of which the texts of some members are known. */
 export function canonicalMembers(value: object, known: (name: string) => string | undefined): string {
   let text = "";
-  for (const key of Object.keys(value).sort()) {
+  const keys = Object.keys(value).sort();
+  for (let index = 0; index < keys.length; index += 1) {
+    const key = keys[index] as string;
     const member = known(key) ?? canonicalJson((value as JsonObject)[key] as Json);
-    text += text === "" ? `${JSON.stringify(key)}:${member}` : `,${JSON.stringify(key)}:${member}`;
+    text += `${index === 0 ? "" : ","}${quoted(key)}:${member}`;
   }
   return `{${text}}`;
+}
+
+/** Names of members in quotes: most are few, and met again and again. */
+const QUOTED = new Map<string, string>();
+const MOST_QUOTED = 256;
+
+function quoted(name: string): string {
+  const known = QUOTED.get(name);
+  if (known !== undefined) return known;
+  const text = JSON.stringify(name);
+  if (QUOTED.size < MOST_QUOTED) QUOTED.set(name, text);
+  return text;
 }
 
 export function jsonEqual(a: Json | undefined, b: Json | undefined): boolean {

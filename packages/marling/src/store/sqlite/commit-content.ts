@@ -4,7 +4,7 @@
 //   CC2  who asks, and what was announced by then, is none of it.
 //   CC3  digests without a mark are of everything: files of earlier builds have them.
 
-import { sha256Bytes } from "../../base/digest.ts";
+import { sha256Text } from "../../base/digest.ts";
 import { canonicalJson, canonicalMembers, type Json, jsonEqual } from "../../model/json.ts";
 import type { SessionCommit } from "../contract.ts";
 import { readContent } from "./commit-rows.ts";
@@ -13,8 +13,8 @@ import type { SessionKey } from "./session-rows.ts";
 
 /** What the digest of a part begins with. */
 const OF_PART = ".";
-/** Enough of a digest to tell the contents of one operation apart. */
-const DIGEST_BYTES = 12;
+/** Enough of a digest to tell the contents of one operation apart: 12 bytes. */
+const DIGEST_SIGNS = 16;
 
 /**
  * A digest of what the row of a commit does not hold: all but the nodes and, when it settles an input, the report.
@@ -56,6 +56,5 @@ function contentOf(commit: SessionCommit): object {
 }
 
 function digestOf(content: string): string {
-  const digest = sha256Bytes(content);
-  return Buffer.from(digest.subarray(0, DIGEST_BYTES)).toString("base64url");
+  return sha256Text(content).slice(0, DIGEST_SIGNS);
 }

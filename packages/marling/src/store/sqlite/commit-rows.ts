@@ -11,7 +11,7 @@ import type { HeadPatch } from "./head-patch.ts";
 import { decodeSettled } from "./input-codec.ts";
 import { textOf } from "./repeated-text.ts";
 import { type CommitPoint, type SessionKey, type SessionRow, sessionByNumber } from "./session-rows.ts";
-import { restoreText, shortenText } from "./session-text.ts";
+import { restoreText, shortenTexts } from "./session-text.ts";
 import { damaged } from "./sqlite-fault.ts";
 
 /** What a commit changed beside its nodes. */
@@ -94,14 +94,15 @@ export function insertCommit(
   texts: CommitTexts,
 ): void {
   const { manifest, nodes, settled } = texts;
+  const written = shortenTexts([JSON.stringify(manifest), settled?.text ?? "", nodes], id);
   db.run(
     "INSERT INTO commits (at, settles, manifest, settled, nodes) VALUES (? << 32 | ?, ?, ?, ?, ?)",
     no,
     revision,
     settled?.sequence ?? null,
-    shortenText(JSON.stringify(manifest), id),
-    settled === undefined ? null : shortenText(settled.text, id),
-    shortenText(nodes, id),
+    written[0] ?? "",
+    settled === undefined ? null : (written[1] ?? ""),
+    written[2] ?? "",
   );
   db.memory.of(no).revision = revision;
 }

@@ -24,7 +24,7 @@ type Member = { readonly text: string } | { readonly items: readonly Item[] };
 /** A head with the texts of its members, to compare the next one with. */
 export type HeadImage = ReadonlyMap<string, Member>;
 
-const APART: readonly string[] = ["leaf", "parentSessionId", "turnIndex"];
+const APART: ReadonlySet<string> = new Set(["leaf", "parentSessionId", "turnIndex"]);
 
 /** What `head` has that `before` has not, or all that it has, and the image to compare the next head with. */
 export function patchHead(
@@ -34,26 +34,32 @@ export function patchHead(
 ): { readonly patch: HeadPatch; readonly image: HeadImage } {
   const set: { [member: string]: Json } = { turnIndex: head.turnIndex };
   if (lastNode === undefined || head.leaf !== lastNode) set.leaf = head.leaf;
-  const lists: { [member: string]: readonly Json[] } = {};
+  let lists: { [member: string]: readonly Json[] } | undefined;
   const image = new Map<string, Member>();
-  for (const [name, value] of Object.entries(head as unknown as JsonObject)) {
-    if (APART.includes(name)) continue;
+  let same = 0;
+  for (const name in head) {
+    if (APART.has(name)) continue;
+    const value = (head as unknown as JsonObject)[name] as Json;
     const known = before?.get(name);
     const member = imageOf(value, known);
     const compared = isWhole ? undefined : known;
     image.set(name, member);
+    if (known !== undefined) same += 1;
     if ("text" in member) {
       if (!isSameText(member.text, compared)) set[name] = value;
       continue;
     }
     const changes = changedItems(compared, member.items);
-    if (changes !== undefined) lists[name] = changes;
+    if (changes === undefined) continue;
+    lists ??= {};
+    lists[name] = changes;
   }
-  const gone = [...(before?.keys() ?? [])].filter((name) => !image.has(name));
+  const hasGone = before !== undefined && same < before.size;
+  const gone = hasGone ? [...before.keys()].filter((name) => !image.has(name)) : undefined;
   const patch: HeadPatch = {
     set,
-    ...(Object.keys(lists).length === 0 ? {} : { lists }),
-    ...(gone.length === 0 ? {} : { gone }),
+    ...(lists === undefined ? {} : { lists }),
+    ...(gone === undefined ? {} : { gone }),
   };
   return { patch, image };
 }

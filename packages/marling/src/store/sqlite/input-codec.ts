@@ -126,7 +126,8 @@ export function decodeSettled(
 
 function contentOf(row: InboxRow): object {
   const names = namesOf(row);
-  const isAsSubmitted = JSON.stringify(row.input) === JSON.stringify(row.submitted);
+  const isAsSubmitted =
+    row.input === row.submitted || JSON.stringify(row.input) === JSON.stringify(row.submitted);
   return {
     ...(Object.keys(names).length === 0 ? {} : { names }),
     submitted: row.submitted,

@@ -120,7 +120,7 @@ export function insertInput(db: Connection, session: SessionKey, row: InboxRow):
   const known = db.memory.of(no);
   known.inputs = n;
   if (known.inbox instanceof Map)
-    known.inbox.set(n, { n, names, submitted, input, progress: null, plan, state });
+    known.inbox.set(n, { n, names, submitted, input, progress: null, plan, state, plain: texts[1] });
   if (known.inbox instanceof Map && known.inbox.size > REMEMBERED) known.inbox = null;
   nameInput(db, row, { no, place: { kind: "inbox", sequence: n } });
 }
@@ -264,7 +264,8 @@ function hasState({ state }: SqlRow): boolean {
 }
 
 function decodePending(db: Connection, session: SessionKey, row: SqlRow): PendingInput {
-  const submitted = db.json(row, "submitted", session.id);
+  const submitted =
+    typeof row.plain === "string" ? (JSON.parse(row.plain) as Json) : db.json(row, "submitted", session.id);
   const state = stateOf(db, session, row);
   const decoded = inboxRow(session.id, db.integer(row, "n"), {
     names: row.names === null ? {} : db.json(row, "names", session.id),

@@ -7,12 +7,19 @@ import { packFragments, piecesOf, SESSION_MARK, unpackFragments } from "./text-f
 
 /** Shorter ids are left as they are. */
 const SHORTEST = 4;
+/** Stands between texts: no JSON has it, nor any mark. */
+const BETWEEN = "\u0000";
 /** For a longer text it pays to put the id into all pieces first, and to go over the text once. */
 const SHORT = 16 * 1024;
 
 /** A text without the id of its session. */
 export function shortenText(text: string, id: SessionId): string {
   return packFragments(id.length < SHORTEST ? text : text.replaceAll(escaped(id), SESSION_MARK));
+}
+
+/** As `shortenText`, of several at once. */
+export function shortenTexts(texts: readonly string[], id: SessionId): readonly string[] {
+  return shortenText(texts.join(BETWEEN), id).split(BETWEEN);
 }
 
 /** The text that was shortened. */
