@@ -34,11 +34,13 @@ export class ModelStream {
   readonly #options: ModelStreamOptions;
   readonly #asksHooks: boolean;
   readonly #tellsHooks: boolean;
-  readonly #abort: LinkedSignal;
+  /** There where hooks may end the stream before the turn does. */
+  readonly #abort: LinkedSignal | undefined;
   readonly #waiting: ModelStreamPart[] = [];
   /** Settled by the port, or by whatever ends the attempt before it does: then with nothing. */
   readonly #ended: Deferred<ModelOutcome | undefined> = deferred<ModelOutcome | undefined>();
-  readonly #usageCame: Deferred<void> = deferred<void>();
+  /** There while usage is waited for. */
+  #usageCame: Deferred<void> | undefined;
   #pump: Promise<void> | undefined;
   #shown: string[] = [];
   #hasText = false;
@@ -50,15 +52,16 @@ export class ModelStream {
   constructor(turn: TurnRun, options: ModelStreamOptions) {
     const { hasAssistantStreamHooks, hasAssistantStreamFinishedHooks } = turn.session.plugins;
     this.#turn = turn;
-    this.#abort = new LinkedSignal(turn.control.signal);
     this.#options = options;
     this.#asksHooks = hasAssistantStreamHooks;
     this.#tellsHooks = hasAssistantStreamFinishedHooks;
+    const isHooked = hasAssistantStreamHooks || hasAssistantStreamFinishedHooks;
+    this.#abort = isHooked ? new LinkedSignal(turn.control.signal) : undefined;
   }
 
   /** What the model port is given to watch. */
   get signal(): AbortSignal {
-    return this.#abort.signal;
+    return (this.#abort ?? this.#turn.control).signal;
   }
 
   readonly sink = (part: ModelStreamPart): void => {
@@ -97,7 +100,7 @@ export class ModelStream {
     const { signal } = this.#turn.control;
     const end = (): void => {
       this.#ended.resolve(undefined);
-      this.#usageCame.resolve();
+      this.#usageCame?.resolve();
     };
     signal.addEventListener("abort", end, { once: true });
     if (signal.aborted) end();
@@ -106,7 +109,7 @@ export class ModelStream {
     } finally {
       this.#isOver = true;
       signal.removeEventListener("abort", end);
-      this.#abort.release();
+      this.#abort?.release();
     }
   }
 
@@ -116,7 +119,7 @@ export class ModelStream {
     if (this.#pump !== undefined) await this.#pump; // A hook that was asked is waited for: what it writes belongs to this call.
     if (this.#isAborted && this.#hookFailure === undefined) await this.#awaitUsage(call);
     if (outcome !== undefined) this.#noteUsage(outcome);
-    else this.#abort.abort(new DOMException("the stream was ended", "AbortError"));
+    else this.#abort?.abort(new DOMException("the stream was ended", "AbortError"));
     if (this.#hookFailure !== undefined) throw this.#hookFailure.thrown;
     if (this.#turn.control.isCancelled) return { kind: "cancelled" };
     return this.#isAborted || outcome === undefined ? { kind: "aborted" } : outcome;
@@ -193,7 +196,7 @@ export class ModelStream {
         break;
       case "usage":
         this.#usage = part.usage;
-        this.#usageCame.resolve();
+        this.#usageCame?.resolve();
         break;
       case "attempt_reset":
         this.#reset(part);
@@ -217,9 +220,12 @@ export class ModelStream {
   }
 
   async #awaitUsage(call: Promise<ModelOutcome>): Promise<void> {
-    if (this.#usage !== undefined) return;
-    const stop = this.#turn.session.parts.clock.after(TRAILING_USAGE_MS, this.#usageCame.resolve);
-    const outcome = await Promise.race([call, this.#usageCame.promise]);
+    const { control, session } = this.#turn;
+    if (this.#usage !== undefined || control.signal.aborted) return;
+    const came = deferred<void>();
+    this.#usageCame = came;
+    const stop = session.parts.clock.after(TRAILING_USAGE_MS, came.resolve);
+    const outcome = await Promise.race([call, came.promise]);
     stop();
     if (outcome !== undefined) this.#noteUsage(outcome);
   }

@@ -3,7 +3,8 @@
 //        somebody begins to read.
 //   OB2  an entry is kept once: an observer is a place in the log, holds no entries, and slows nobody down. What observers
 //        are given is made when one comes by and not kept; those who come by together are given the same object.
-//   OB9  deltas that follow each other are one text as soon as their turn has committed; observers are told them as before.
+//   OB9  deltas that follow each other within a second are kept together, and are one text as soon as their turn has
+//        committed; observers are told them one by one, as they came. They are as old as the last of them.
 //   OB3  an observer is told every entry behind its place in order, or a gap with the view of now: nothing goes missing
 //        silently.
 //   OB4  behind a gap come the events of the turn in flight since its last commit, as far as they are kept. Without a

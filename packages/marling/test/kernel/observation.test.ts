@@ -132,6 +132,22 @@ describe("deltas of a turn that has committed", () => {
     expect(briefly(await take(log.observe({ cursor: behind("c") }), 1))).toEqual(["gap too_old at 2"]);
   });
 
+  test("[OB9] [OB1] are let go while they come, where that takes longer than they are kept", async () => {
+    const { log, clock, begin, say } = written({ ageMs: 10_000 });
+    begin();
+    const started = await take(log.observe(), 1);
+    for (let second = 0; second < 30; second += 1) {
+      say(`${second}.0`);
+      clock.advance(500);
+      say(`${second}.5`);
+      clock.advance(500);
+    }
+    const [gap, oldest] = briefly(await take(log.observe({ cursor: cursorOf(started) }), 2));
+    expect(gap).toBe("gap too_old at 0, rest of t1");
+    expect(Number(oldest)).toBeGreaterThanOrEqual(30 - 10 - 1);
+    expect(Number(oldest)).toBeLessThanOrEqual(30 - 10);
+  });
+
   test("[OB9] [OB1] are as old as the last of them", async () => {
     const { log, clock, begin, say, commit } = written({ ageMs: 100 });
     begin();

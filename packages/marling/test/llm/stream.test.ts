@@ -1,5 +1,6 @@
 // What is made of the parts of a stream, whichever provider they come from.
 
+import type { AiSdkLanguageModel } from "marling";
 import { aiSdkModel } from "marling/ai-sdk";
 import { expect, test } from "vitest";
 import { type FakeModelOptions, fakeModel, finish, STOP, text } from "./fake-model.ts";
@@ -127,6 +128,40 @@ test("[LA13] whatever a model throws is a failure", async () => {
     };
     expect(failureOf(await streamed([], { before }))).toMatchObject({ kind: "unknown", retryable: false });
   }
+});
+
+test.each<readonly [string, () => unknown]>([
+  ["nothing", async () => undefined],
+  ["something without a stream", async () => ({})],
+  [
+    "an error, at once",
+    () => {
+      throw new Error("boom");
+    },
+  ],
+])("[LA13] a model that answers with %s has failed", async (_name, doStream) => {
+  const model = { ...fakeModel([]), doStream: doStream as AiSdkLanguageModel["doStream"] };
+  expect(failureOf(await call(aiSdkModel(model)))).toMatchObject({ kind: "unknown" });
+});
+
+test("[LA13] an answer that begins after the abort is left", async () => {
+  const abort = new AbortController();
+  let reason: unknown;
+  const stream = new ReadableStream({
+    cancel: (given) => {
+      reason = given;
+    },
+  });
+  const model = {
+    ...fakeModel([]),
+    doStream: async () => {
+      abort.abort(new Error("enough"));
+      return { stream };
+    },
+  };
+  const { outcome } = await call(aiSdkModel(model), {}, abort.signal);
+  expect(outcome).toMatchObject({ failure: { kind: "cancelled" } });
+  expect(reason).toEqual(new Error("enough"));
 });
 
 test("[LA18] warnings, sources, files and what served the answer are its evidence", async () => {

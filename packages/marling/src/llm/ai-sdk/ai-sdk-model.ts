@@ -1,6 +1,5 @@
 // A language model of the AI SDK as a model port.
 
-import { deferred } from "../../base/deferred.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
 import type { ModelOutcome } from "../../model/model-response.ts";
 import { promptMemory } from "../build-prompt.ts";
@@ -66,8 +65,7 @@ async function callModel(
   for (;;) {
     const call = await buildCall(builder, request, { signal: site.signal, blobs: site.blobs, withheld });
     try {
-      const reader = (await open(builder.model, call)).getReader();
-      return await read(reader, response, site.signal);
+      return await ask(builder.model, call, response);
     } catch (thrown) {
       if (!withhold(thrown, call, withheld)) throw thrown;
       response.warn([{ type: "withheld", mediaTypes: [...withheld] }]);
@@ -75,47 +73,85 @@ async function callModel(
   }
 }
 
-/** Begins the call. A model that does not heed the abort is not waited for. */
-async function open(model: AiSdkLanguageModel, call: CallOptions): Promise<AiSdkStream> {
-  const { abortSignal } = call;
-  abortSignal.throwIfAborted();
-  const aborted = deferred<never>();
-  const stop = (): void => aborted.reject(abortSignal.reason);
-  abortSignal.addEventListener("abort", stop, { once: true });
-  const opening = (async () => model.doStream(call))();
-  try {
-    return (await Promise.race([opening, aborted.promise])).stream;
-  } catch (thrown) {
-    opening.then(({ stream }) => stream.getReader().cancel()).catch(() => {}); // The answer has nobody to read it.
-    throw thrown;
-  } finally {
-    abortSignal.removeEventListener("abort", stop);
-  }
+/** What an abort does to a call, wherever that is. */
+interface Leaving {
+  leave(): void;
 }
 
-async function read(reader: Reader, response: ResponseBuilder, signal: AbortSignal): Promise<ModelOutcome> {
-  let isLeft = signal.aborted;
+async function ask(
+  model: AiSdkLanguageModel,
+  call: CallOptions,
+  response: ResponseBuilder,
+): Promise<ModelOutcome> {
+  const { abortSignal } = call;
+  const leaving: Leaving = { leave: () => {} };
+  const leave = (): void => leaving.leave();
+  abortSignal.throwIfAborted();
+  abortSignal.addEventListener("abort", leave, { once: true });
+  try {
+    const reader = (await open(model, call, leaving)).getReader();
+    await read(reader, response, { signal: abortSignal, leaving });
+  } finally {
+    abortSignal.removeEventListener("abort", leave);
+  }
+  const isCancelled = abortSignal.aborted && !response.isOver;
+  return isCancelled ? { kind: "failure", failure: cancelled() } : response.outcome();
+}
+
+/** Begins the call. A model that does not heed the abort is not waited for. */
+function open(model: AiSdkLanguageModel, call: CallOptions, leaving: Leaving): Promise<AiSdkStream> {
+  const { abortSignal } = call;
+  return new Promise((resolve, reject) => {
+    leaving.leave = () => reject(abortSignal.reason);
+    Promise.resolve(model.doStream(call))
+      .then(({ stream }) => {
+        if (abortSignal.aborted) drop(stream.getReader(), abortSignal.reason);
+        else resolve(stream);
+      })
+      .catch(reject);
+  });
+}
+
+/** Nobody reads on; the call is over either way. */
+function drop(reader: Reader, reason: unknown): void {
+  reader.cancel(reason).catch(() => {});
+}
+
+/** Reads the stream to its end, or as far as it counts. */
+async function read(
+  reader: Reader,
+  response: ResponseBuilder,
+  { signal, leaving }: { readonly signal: AbortSignal; readonly leaving: Leaving },
+): Promise<void> {
+  let isLeft = false;
   const leave = (): void => {
     isLeft = true;
-    reader.cancel(signal.reason).catch(() => {}); // The call is over either way.
+    drop(reader, signal.reason);
   };
   let timer: NodeJS.Timeout | undefined;
-  signal.addEventListener("abort", leave, { once: true });
+  let isTrailing = false;
+  let isOver = false;
+  const giveTime = (): void => {
+    if (!isOver) timer = setTimeout(leave, TRAILING_MS);
+  };
+  leaving.leave = leave;
+  if (signal.aborted) leave();
   try {
     for (;;) {
-      if (isLeft) signal.throwIfAborted();
       const { done, value } = await reader.read();
       if (done) break;
+      if (isLeft) signal.throwIfAborted();
       response.take(value);
-      if (response.isOver) timer ??= setTimeout(leave, TRAILING_MS);
+      if (!response.isOver || isTrailing) continue;
+      isTrailing = true;
+      process.nextTick(giveTime); // Most streams end with the tick, and need none.
     }
   } catch (thrown) {
     if (!response.isOver) throw thrown; // Else the answer is whole, or failed already.
   } finally {
+    isOver = true;
     clearTimeout(timer);
-    signal.removeEventListener("abort", leave);
   }
-  return signal.aborted && !response.isOver ? { kind: "failure", failure: cancelled() } : response.outcome();
 }
 
 /** Notes the files that the provider does not take, so that the call can be made without; false when there is none. */

@@ -34,8 +34,8 @@ const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /**
- * A `fetch` for the providers of models, such as `createOpenAI({ fetch: modelFetch() })`: about 0.8 of the time of a call
- * is left. It speaks HTTP/1.1 over connections that it keeps for the next call, and uses no proxy.
+ * A `fetch` for the providers of models, such as `createOpenAI({ fetch: modelFetch() })`, in about 0.8 of the time that the
+ * platform's takes. It speaks HTTP/1.1 over connections that it keeps for the next call, and uses no proxy.
  */
 export function modelFetch({ timeouts }: ModelFetchOptions = {}): typeof globalThis.fetch {
   const limits = timeoutsOf(timeouts);
