@@ -72,12 +72,10 @@ async function onDisk(options: Omit<RuntimeOptions, "store">): Promise<OnDisk> {
   const path = join(temporaryFolder(), "agent.db");
   let values: unknown[] = [];
   let read = { rows: 0, nodes: 0 };
-  let isCounting = false;
   const tap: Tap = {
     before: (sql, given, database) => {
-      // The log is not written back while it is measured, so that its size is what was written.
-      if (!isCounting && sql === "BEGIN IMMEDIATE") database.exec("PRAGMA wal_autocheckpoint = 0");
-      isCounting ||= sql === "BEGIN IMMEDIATE";
+      // The log is not written back while it is measured, so that its size is what was written; see below, too.
+      if (sql === "BEGIN IMMEDIATE") database.exec("PRAGMA wal_autocheckpoint = 0");
       values.push(...given);
     },
     read: (sql, row) => {
@@ -86,7 +84,8 @@ async function onDisk(options: Omit<RuntimeOptions, "store">): Promise<OnDisk> {
       if (/\bnodes\b/.test(sql)) read.nodes += count;
     },
   };
-  const store = openSqliteStore({ path }, { loadDriver: () => tappedDriver(tap) });
+  const internals = { loadDriver: () => tappedDriver(tap), commitsInLog: Number.POSITIVE_INFINITY };
+  const store = openSqliteStore({ path }, internals);
   const runtime = createRuntime({ tools: [look], ...options, store });
   onTestFinished(() => runtime.close());
   const session = await runtime.session("s");
@@ -130,8 +129,48 @@ describe("a long session", () => {
     }
     const grownTo = (turn: number): number => ((sizes[turn] ?? 0) - (sizes[turn - 10] ?? 0)) / 10;
     expect(grownTo(20)).toBeGreaterThan(1_000);
+    expect(grownTo(200)).toBeGreaterThan(grownTo(20) * 0.95);
     expect(grownTo(200)).toBeLessThan(grownTo(20) * 1.05);
-    expect(grownTo(200)).toBeLessThan(12 * 1024);
+    expect(grownTo(200)).toBeLessThanOrEqual(15 * (512 + 24)); // Pages of the log.
+  });
+
+  test("[SQ2] [JR5] a turn of one call, whose texts are 1.6 KB, adds at most 18 pages to the log", async () => {
+    const find = defineTool({
+      name: "find",
+      description: "Finds.",
+      input: { type: "object" },
+      execute: async () => textOf("found", 1).repeat(3).slice(0, 700),
+    });
+    const model: ModelPort = {
+      ...toolModel(),
+      call: async ({ messages }) => {
+        const turn = messages.filter(({ role }) => role === "user").length;
+        const isAnswer = messages.at(-1)?.role === "tool";
+        const part = isAnswer
+          ? ({ kind: "text", text: textOf("answer", turn).repeat(2) } as const)
+          : ({
+              kind: "tool_call",
+              callId: `call_${turn}`,
+              name: "find",
+              args: JSON.stringify({ about: textOf("args", turn).slice(0, 100) }),
+            } as const);
+        return {
+          kind: "response",
+          response: { parts: [part], usage: USAGE, finish: isAnswer ? "stop" : "tool_use" },
+        };
+      },
+    };
+    const { runtime, path } = await onDisk({ model, tools: [find] });
+    const session = await runtime.session("5f1d9c1e-0b52-4a0e-9a53-1f1f6a0f8f10");
+    const pages: number[] = [];
+    for (let turn = 1; turn <= 40; turn += 1) {
+      const before = statSync(`${path}-wal`).size;
+      await session.run(textOf("input", turn).slice(0, 200));
+      pages.push((statSync(`${path}-wal`).size - before) / (512 + 24));
+    }
+    const mean = pages.slice(10).reduce((sum, count) => sum + count, 0) / 30;
+    expect(mean).toBeLessThanOrEqual(18);
+    expect(mean).toBeGreaterThan(10);
   });
 
   test("[LA1] a model is given the messages it was given before, and not copies of them", async () => {

@@ -2,7 +2,7 @@
 
 import { statSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { JsonObject } from "../../src/model/json.ts";
 import type { UsageEntry } from "../../src/model/usage.ts";
 import type { SessionCommit, SessionHead, Store } from "../../src/store/contract.ts";
@@ -19,6 +19,7 @@ import {
   node,
   record,
   report,
+  turn,
 } from "../../src/testing/conformance/store-case.ts";
 import { query, temporaryFolder } from "./sqlite-support.ts";
 
@@ -282,4 +283,32 @@ test("[SL8] commits behind the last one that a fork reads go with their session"
   expect((await store.load(B))?.nodes.map((item) => item.id)).toEqual(["n0", "n1"]);
   await store.close();
   expect(await rowCounts(path)).toMatchObject({ commits: 3 });
+});
+
+test("[OS4] the log is written back behind fifty commits, however small they are, and not before", async () => {
+  const { store, path, cost } = measured();
+  const fileBytes = (): number => statSync(path).size;
+  await cost(0);
+  const begun = fileBytes();
+  for (let revision = 1; revision < 49; revision += 1) await cost(revision);
+  await new Promise(setImmediate);
+  expect(fileBytes()).toBe(begun);
+  await cost(49);
+  await vi.waitFor(() => expect(fileBytes()).toBeGreaterThan(begun));
+  await store.close();
+});
+
+test("[OS4] journals alone do not have it written back, until it is large", async () => {
+  const { store, path, cost } = measured();
+  const fileBytes = (): number => statSync(path).size;
+  await cost(0);
+  const begun = fileBytes();
+  const append = (key: string): Promise<void> =>
+    journalOf(store).append([record(key, "done", { turnId: turn("t"), outcome: "x".repeat(1_500) })]);
+  for (let index = 0; index < 200; index += 1) await append(`a${index}`);
+  expect(fileBytes()).toBe(begun);
+  for (let index = 0; index < 300; index += 1) await append(`b${index}`);
+  expect(fileBytes()).toBeGreaterThan(begun);
+  expect(statSync(`${path}-wal`).size).toBeLessThan(1.25 * 1024 * 1024);
+  await store.close();
 });

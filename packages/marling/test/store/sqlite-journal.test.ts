@@ -1,5 +1,6 @@
 // The rows of the journal: store/sqlite/journal-rows.ts.
 
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import type { Store } from "../../src/store/contract.ts";
@@ -78,4 +79,32 @@ test("[JR4] rows of an earlier version, with one record and its outcome beside i
     ["started", undefined],
     ["done", { n: 1 }],
   ]);
+});
+
+test("[JR5] records of every length come back as they were", async () => {
+  const path = join(temporaryFolder(), "store.db");
+  const store = opened(path);
+  const outcomes = Array.from({ length: 60 }, (_, index) => "ä".repeat(index).padEnd(index * 29, "x"));
+  for (const [index, outcome] of outcomes.entries())
+    await journalOf(store).append([record(`k${index}`, "done", { turnId: T, outcome })]);
+  const read = await journalOf(opened(path)).read(A, T);
+  expect(read.map(({ outcome }) => outcome)).toEqual(outcomes);
+});
+
+test("[JR5] a record needs no page for the rest of the one before", async () => {
+  const path = join(temporaryFolder(), "store.db");
+  const store = opened(path);
+  const logPages = (): number => statSync(`${path}-wal`).size / (512 + 24);
+  const costs: number[] = [];
+  for (let length = 0; length < 508; length += 20) {
+    const turnId = turn(`t${length}`);
+    const outcome = "x".repeat(600 + length);
+    await journalOf(store).append([record("first", "done", { turnId, outcome })]);
+    const before = logPages();
+    await journalOf(store).append([record("second", "done", { turnId, outcome })]);
+    costs.push(logPages() - before);
+  }
+  // The header, what rows share with its two new halves at the most, and what is the record's own.
+  expect(Math.max(...costs)).toBeLessThanOrEqual(6);
+  expect(costs.filter((pages) => pages <= 4).length).toBeGreaterThan(costs.length / 2);
 });

@@ -105,6 +105,7 @@ export function insertCommit(
     written[2] ?? "",
   );
   db.memory.of(no).revision = revision;
+  db.commitsInLog += 1;
 }
 
 /** The revision of the commit that settled an input. Looks at every commit of the session until it is found. */

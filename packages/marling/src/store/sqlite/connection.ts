@@ -22,6 +22,8 @@ export class Connection {
   readonly schema: string;
   /** What is remembered of rows of the file, as the newest transaction found or left them. */
   readonly memory: RowMemory = new RowMemory();
+  /** Commits of sessions that were written since the log was written back here. */
+  commitsInLog = 0;
   readonly #versionSql: string;
   readonly #database: SqliteDatabase;
   readonly #statements = new Map<string, SqliteStatement>();
@@ -94,6 +96,12 @@ export class Connection {
 
   freePages(): number {
     return this.#number("freelist_count");
+  }
+
+  /** Writes the log back into the file, as far as others let it: what comes next begins a new one. */
+  writeBack(): void {
+    this.commitsInLog = 0;
+    this.exec(`PRAGMA ${this.schema}.wal_checkpoint(PASSIVE)`);
   }
 
   /** Writes the log back into the file and empties it, as far as others let it. */

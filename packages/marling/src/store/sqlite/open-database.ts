@@ -36,11 +36,8 @@ export const IN_MEMORY = ":memory:";
 
 /** Conversations are nobody else's business. */
 const OWN_ONLY = 0o600;
-/**
- * The log is written back into the file when it has this size: some dozens of turns, so that no few of them pay for many,
- * and few enough times that the pages which every turn writes cost little more.
- */
-const LOG_BYTES = 256 * 1024;
+/** The log is written back into the file when it has this size, if that was not done before: see open-store.ts. */
+const LOG_BYTES = 1024 * 1024;
 /** How long SQLite itself waits for a lock; longer waiting must not block the process. */
 const BUSY_TIMEOUT_MS = 5;
 const SETTINGS = `PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY`;

@@ -1,6 +1,9 @@
 // A database that is open, with what is remembered of its rows, and the ways to use it.
 //   OS1  what is remembered is void as soon as another store has written: whether one has is asked in every transaction.
 //   OS2  a file that another store has brought to a version this code does not know is not used any longer.
+//   OS4  the log is written back when so many commits are in it, after those who wait for a commit were told of it: the pages
+//        that every turn writes are written back once for all of them, however much a turn writes, and no few turns pay
+//        for many.
 //   OS3  what finds the file locked by others waits for it without blocking the process, and not for ever.
 
 import { MarlingError } from "../../base/errors.ts";
@@ -22,6 +25,15 @@ export interface StoreParts extends CommitParts {
   forget(): void;
 }
 
+export interface OpenStoreOptions {
+  /** How long what finds the file locked waits for it. */
+  readonly busyLimitMs: number;
+  /** How many commits are in the log when it is written back. */
+  readonly commitsInLog?: number | undefined;
+}
+
+const COMMITS_IN_LOG = 50;
+
 export class OpenStore {
   readonly #database: OpenDatabase;
   readonly #parts: StoreParts;
@@ -31,7 +43,7 @@ export class OpenStore {
   #dataVersion: number | undefined;
   #isClosed = false;
 
-  constructor(database: OpenDatabase, { busyLimitMs }: { readonly busyLimitMs: number }) {
+  constructor(database: OpenDatabase, { busyLimitMs, commitsInLog = COMMITS_IN_LOG }: OpenStoreOptions) {
     const { db, liveness } = database;
     const images = new HeadImages(db);
     const journal = new JournalRows(db);
@@ -42,7 +54,14 @@ export class OpenStore {
     this.#database = database;
     this.#busyLimitMs = busyLimitMs;
     this.#parts = { db, images, journal, leases: liveness, forget };
-    this.#queue = new WriteQueue(db, { busyLimitMs, onBegun: () => this.#refresh(), onUndone: forget });
+    this.#queue = new WriteQueue(db, {
+      busyLimitMs,
+      onBegun: () => this.#refresh(),
+      onUndone: forget,
+      onDone: () => {
+        if (db.commitsInLog >= commitsInLog) setImmediate(this.#writeBack, commitsInLog).unref();
+      },
+    });
   }
 
   /** Reads from one state of the store. */
@@ -97,6 +116,16 @@ export class OpenStore {
       throw sqliteFault(thrown, this.#parts.db.path);
     }
   }
+
+  readonly #writeBack = (commitsInLog: number): void => {
+    const { db } = this.#parts;
+    if (this.#isClosed || db.commitsInLog < commitsInLog) return; // It was done meanwhile.
+    try {
+      db.writeBack();
+    } catch {
+      // What is in the log is in the store; writing it back is tried again behind as many commits.
+    }
+  };
 
   #snapshot<T>(read: (parts: StoreParts) => T): T {
     const { db } = this.#parts;

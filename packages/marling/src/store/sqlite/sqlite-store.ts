@@ -77,6 +77,7 @@ export interface SqliteStoreOptions {
 export interface SqliteInternals {
   readonly pageSize?: number;
   readonly busyLimitMs?: number;
+  readonly commitsInLog?: number;
   readonly loadDriver?: () => Promise<SqliteDriver>;
 }
 
@@ -367,7 +368,7 @@ class SqliteStore implements Store {
     const { pageSize = PAGE_SIZE, busyLimitMs = BUSY_LIMIT_MS } = this.#internals;
     const driver = await (this.#internals.loadDriver ?? loadDriver)();
     const database = await openDatabase(driver, { ...this.#options, pageSize, busyLimitMs });
-    this.#store = new OpenStore(database, { busyLimitMs });
+    this.#store = new OpenStore(database, { busyLimitMs, commitsInLog: this.#internals.commitsInLog });
     return this.#store;
   }
 }

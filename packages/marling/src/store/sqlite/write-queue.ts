@@ -20,6 +20,8 @@ export interface WriteQueueOptions {
   readonly onBegun: () => void;
   /** Told when something that was written is undone: what was remembered of it is void. */
   readonly onUndone: () => void;
+  /** Told after writes were committed and whoever asked for them has been answered. */
+  readonly onDone: () => void;
 }
 
 interface Write {
@@ -90,6 +92,7 @@ export class WriteQueue {
   #end(writes: readonly Write[], outcomes: Outcomes): void {
     for (let index = 0; index < writes.length; index += 1)
       settle((writes[index] as Write).settled, outcomes[index]);
+    this.#options.onDone();
     this.#isBusy = false;
     if (this.#waiting.length > 0) this.#gather();
     else {
