@@ -74,13 +74,16 @@ export class DeltaRun {
   settle(): void {
     const events = this.#events;
     if (events === undefined || events.length < SHORTEST) return;
+    const texts: string[] = [];
     const ends: number[] = [];
-    let text = "";
+    let end = 0;
     for (let index = 0; index < events.length; index += 1) {
-      text += (events[index] as DeltaEvent).text;
-      ends.push(text.length);
+      const { text } = events[index] as DeltaEvent;
+      end += text.length;
+      texts.push(text);
+      ends.push(end);
     }
-    this.#text = text;
+    this.#text = texts.join(""); // Adding them up would keep every one of them.
     this.#ends = ends;
     this.#sample = { ...this.#sample, text: "" };
     this.#events = undefined;

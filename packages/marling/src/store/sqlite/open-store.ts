@@ -1,10 +1,10 @@
 // A database that is open, with what is remembered of its rows, and the ways to use it.
 //   OS1  what is remembered is void as soon as another store has written: whether one has is asked in every transaction.
 //   OS2  a file that another store has brought to a version this code does not know is not used any longer.
+//   OS3  what finds the file locked by others waits for it without blocking the process, and not for ever.
 //   OS4  the log is written back when so many commits are in it, after those who wait for a commit were told of it: the pages
 //        that every turn writes are written back once for all of them, however much a turn writes, and no few turns pay
 //        for many.
-//   OS3  what finds the file locked by others waits for it without blocking the process, and not for ever.
 
 import { MarlingError } from "../../base/errors.ts";
 import type { CommitParts } from "./commit-session.ts";
