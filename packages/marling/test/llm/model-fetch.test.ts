@@ -275,6 +275,16 @@ describe("connections", () => {
     expect([sockets.length, requests.length]).toEqual([2, 3]);
   });
 
+  test("[LN6] a server that falls silent on one that was kept is sent nothing twice", async () => {
+    const { url, requests } = await rawServer((socket, count) => {
+      if (count === 0) socket.write(answerOf("ok"));
+    });
+    const fetch = modelFetch({ timeouts: { idleMs: 30 } });
+    expect(await (await fetch(url, POST)).text()).toBe("ok");
+    expect(await seen(fetch, url, POST)).toMatchObject({ message: "fetch failed", code: "ETIMEDOUT" });
+    expect(requests).toHaveLength(2);
+  });
+
   test("[LN19] a body that nobody reads is left with the server, and whole when somebody does", async () => {
     const body = Buffer.alloc(64 * MIB, "0123456789");
     const { url, sockets } = await rawServer((socket) => {

@@ -43,6 +43,7 @@ export class Connection {
   #keptMs = 0;
   #requests = 0;
   #hasRead = false;
+  #isBroken = false;
 
   constructor(server: Server) {
     this.#server = server;
@@ -60,9 +61,9 @@ export class Connection {
       .on("close", () => this.#close());
   }
 
-  /** Whether the last request was not its first, and nothing came back. */
+  /** Whether it broke under a request that was not its first, and to which nothing came back. */
   get wasStale(): boolean {
-    return this.#requests > 1 && !this.#hasRead;
+    return this.#isBroken && this.#requests > 1 && !this.#hasRead;
   }
 
   /** Whether all of the request is on its way: a server may answer before it has read that. */
@@ -150,6 +151,7 @@ export class Connection {
 
   #break(thrown: unknown): void {
     const caller = this.#caller;
+    this.#isBroken = true;
     this.destroy();
     this.#context?.runInAsyncScope(() => caller?.onBreak(thrown));
   }

@@ -43,12 +43,25 @@ export interface Destination {
   readonly server: Server;
 }
 
+/** Sends a message over a connection that was kept, if it may be, else over a new one. Throws where its head is none. */
+export function sendPost(
+  { url, server }: Destination,
+  message: PostMessage,
+  { caller, mayBeKept }: { readonly caller: Caller; readonly mayBeKept: boolean },
+): Connection {
+  const body = message.body.length > LONGEST_TEXT ? Buffer.from(message.body) : message.body;
+  const head = requestHead(url, message.headers, Buffer.byteLength(body));
+  const connection = (mayBeKept ? server.kept.pop() : undefined) ?? new Connection(server);
+  connection.send(head, body, caller);
+  return connection;
+}
+
 export async function post(to: Destination, message: PostMessage, site: PostSite): Promise<PostEnd> {
   for (let isFirst = true; ; isFirst = false) {
     if (site.signal.aborted) return { kind: "cancelled" };
     const posting = new Posting(to, site);
     const end = await posting.run(message, isFirst);
-    if (end.kind !== "broken" || !isFirst || !posting.wasStale) return end;
+    if (!isFirst || !posting.wasStale) return end;
   }
 }
 
@@ -68,7 +81,7 @@ class Posting implements Caller {
     this.#site = site;
   }
 
-  /** Whether it went over a connection that had been kept, and nothing came back. */
+  /** Whether it went over a connection that had been kept, which broke before anything came back. */
   get wasStale(): boolean {
     return this.#connection?.wasStale === true;
   }
@@ -82,14 +95,10 @@ class Posting implements Caller {
       this.#leave({ kind: "cancelled" });
     };
     try {
-      const body = message.body.length > LONGEST_TEXT ? Buffer.from(message.body) : message.body;
-      const { url, server } = this.#to;
-      const head = requestHead(url, message.headers, Buffer.byteLength(body));
       return await new Promise<PostEnd>((resolve) => {
         this.#resolve = resolve;
         signal.addEventListener("abort", cancel, { once: true });
-        this.#connection = (mayBeKept ? server.kept.pop() : undefined) ?? new Connection(server);
-        this.#connection.send(head, body, this);
+        this.#connection = sendPost(this.#to, message, { caller: this, mayBeKept });
       });
     } catch (thrown) {
       return { kind: "broken", thrown };

@@ -6,21 +6,20 @@
 
 import { keepNewest } from "../../base/keep-newest.ts";
 import { type AnswerHead, MalformedAnswer } from "./answer-head.ts";
-import { type Caller, Connection, type Server } from "./connection.ts";
-import { serverOf } from "./http-post.ts";
+import type { Caller, Connection, Server } from "./connection.ts";
+import { sendPost, serverOf } from "./http-post.ts";
+import { lowerCased } from "./native-model.ts";
 import type { CallTimeouts } from "./native-model-options.ts";
 import { timeoutsOf } from "./native-options.ts";
-import { requestHead } from "./request-head.ts";
+import type { PostMessage } from "./post.ts";
 
 export interface ModelFetchOptions {
   readonly timeouts?: CallTimeouts;
 }
 
 /** A request as it is sent here. */
-interface TextPost {
+interface TextPost extends PostMessage {
   readonly url: URL;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
   readonly signal: AbortSignal | undefined;
   readonly redirect: NonNullable<RequestInit["redirect"]>;
 }
@@ -68,16 +67,17 @@ function textPostOf(input: string | URL | Request, init: RequestInit = {}): Text
   return { url, headers, body, signal: signal ?? undefined, redirect };
 }
 
-/** By lower-case names, with those that `fetch` adds where they are not given. */
+/** What is sent where nothing else is given, as `fetch` does. */
+const BASE_HEADERS = {
+  accept: "*/*",
+  "content-type": "text/plain;charset=UTF-8",
+  "user-agent": "marling",
+};
+
 function headersOf(given: RequestInit["headers"]): Readonly<Record<string, string>> {
-  const headers: Record<string, string> = {};
   const isPlain = given !== undefined && !(given instanceof Headers) && !Array.isArray(given);
-  const entries = isPlain ? Object.entries(given) : new Headers(given);
-  for (const [name, value] of entries) headers[name.toLowerCase()] = String(value);
-  headers.accept ??= "*/*";
-  headers["content-type"] ??= "text/plain;charset=UTF-8";
-  headers["user-agent"] ??= "marling";
-  return headers;
+  const plain = isPlain ? (given as Record<string, string>) : Object.fromEntries(new Headers(given));
+  return { ...BASE_HEADERS, ...lowerCased(plain) };
 }
 
 async function send(server: Server, post: TextPost): Promise<Response> {
@@ -106,19 +106,17 @@ class Sending implements Caller {
     this.#post = post;
   }
 
-  /** Whether it went over a connection that had been kept, and nothing came back. */
+  /** Whether it went over a connection that had been kept, which broke before anything came back. */
   get wasStale(): boolean {
     return this.#connection?.wasStale === true;
   }
 
   run(server: Server, mayBeKept: boolean): Promise<Response> {
-    const { url, headers, body, signal } = this.#post;
-    const head = requestHead(url, headers, Buffer.byteLength(body));
+    const { url, signal } = this.#post;
     return new Promise((resolve, reject) => {
+      this.#connection = sendPost({ url, server }, this.#post, { caller: this, mayBeKept });
       this.#asked = { resolve, reject };
       signal?.addEventListener("abort", this.#abort, { once: true });
-      this.#connection = (mayBeKept ? server.kept.pop() : undefined) ?? new Connection(server);
-      this.#connection.send(head, body, this);
     });
   }
 
