@@ -20,7 +20,10 @@ export function jsonBytes(values: readonly unknown[]): number {
   return bytesOf(values as readonly Json[], Number.POSITIVE_INFINITY, true);
 }
 
-/** The size of a list or an object: its bytes or, where it need not be exact, at least as many; something above the limit when it is above. */
+/**
+ * The size of a list or an object: its bytes or, where it need not be exact, at least as many. Something above the limit
+ * when it is above.
+ */
 function bytesOf(value: readonly Json[] | JsonObject, limit: number, isExact: boolean): number {
   let bytes = 2;
   if (isList(value)) {

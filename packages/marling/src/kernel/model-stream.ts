@@ -55,8 +55,8 @@ export class ModelStream {
     this.#options = options;
     this.#asksHooks = hasAssistantStreamHooks;
     this.#tellsHooks = hasAssistantStreamFinishedHooks;
-    const isHooked = hasAssistantStreamHooks || hasAssistantStreamFinishedHooks;
-    this.#abort = isHooked ? new LinkedSignal(turn.control.signal) : undefined;
+    const mayEnd = hasAssistantStreamHooks || hasAssistantStreamFinishedHooks;
+    this.#abort = mayEnd ? new LinkedSignal(turn.control.signal) : undefined;
   }
 
   /** What the model port is given to watch. */

@@ -67,7 +67,7 @@ type Entry = {
 
 /** What has a number: an entry, or one of the deltas that follow each other. */
 type Kept = Entry | DeltaRun;
-type Told = Exclude<Kept, { readonly kind: "moved" }>;
+type ToldEntry = Exclude<Kept, { readonly kind: "moved" }>;
 
 export class ObservationLog {
   readonly #options: ObservationLogOptions;
@@ -258,7 +258,7 @@ export class ObservationLog {
   }
 
   /** The same object for everybody, but for those who know of a newer commit already and need that in their cursor. */
-  #observationOf(kept: Told, place: Place): SessionObservation {
+  #observationOf(kept: ToldEntry, place: Place): SessionObservation {
     const isShared = place.revision === kept.revision;
     if (isShared && place.next === this.#toldNext && this.#told !== undefined) return this.#told;
     const told = observationOf(kept, { cursor: this.#cursors.encode(place), number: place.next - 1 });
@@ -275,12 +275,13 @@ export class ObservationLog {
 }
 
 function observationOf(
-  kept: Told,
+  kept: ToldEntry,
   { cursor, number }: { readonly cursor: string; readonly number: number },
 ): SessionObservation {
-  if (kept.kind === "event") return { kind: "event", cursor, turnId: kept.turnId, event: kept.event };
-  if (kept.kind === "deltas")
-    return { kind: "event", cursor, turnId: kept.turnId, event: kept.eventAt(number) };
+  if (kept.kind !== "committed") {
+    const event = kept.kind === "deltas" ? kept.eventAt(number) : kept.event;
+    return { kind: "event", cursor, turnId: kept.turnId, event };
+  }
   const { revision, turnId, nodes } = kept;
   return { kind: "committed", cursor, revision, ...(turnId === undefined ? {} : { turnId }), nodes };
 }

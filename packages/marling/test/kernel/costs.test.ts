@@ -1,38 +1,32 @@
-// What turns cost in bytes, promises and copies. Counted, never timed: the same script gives the same numbers.
+// What turns cost in bytes and copies. Counted, never timed: the same script gives the same numbers.
 
-import { createHook } from "node:async_hooks";
 import { statSync } from "node:fs";
-import { join } from "node:path";
-import {
-  createRuntime,
-  defineTool,
-  type ModelPort,
-  type ModelRequest,
-  type PluginParts,
-  type Runtime,
-  type RuntimeOptions,
-  type Session,
-  type SessionId,
-  type Store,
-} from "marling";
-import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { openSqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
-import { query, rowsIn, type Tap, tappedDriver, temporaryFolder } from "../store/sqlite-support.ts";
+import { defineTool, type ModelPort, type ModelRequest, type RuntimeOptions, type SessionId } from "marling";
+import { describe, expect, test, vi } from "vitest";
+import { query } from "../store/sqlite-support.ts";
+import { onDisk, USAGE } from "./costs-support.ts";
 import { plugin } from "./model-support.ts";
 
-const USAGE = { input: 900, output: 400, cacheRead: 0, cacheWrite: 0, reasoning: 0 };
+/** What a model says in a turn. */
+interface Said {
+  readonly args: object;
+  readonly answer: string;
+}
+
+const says = (turn: number): Said => ({ args: { at: turn }, answer: textOf("answer", turn) });
 
 /** A model that calls a tool and then answers, with texts that no other turn has; remembers what it was sent. */
-function toolModel(requests: ModelRequest[] = []): ModelPort {
+function toolModel(requests: ModelRequest[] = [], said: (turn: number) => Said = says): ModelPort {
   return {
     id: "counted",
     call: async (request) => {
       requests.push(request);
       const turn = request.messages.filter(({ role }) => role === "user").length;
+      const { args, answer } = said(turn);
       const isAnswer = request.messages.at(-1)?.role === "tool";
       const part = isAnswer
-        ? ({ kind: "text", text: textOf("answer", turn) } as const)
-        : ({ kind: "tool_call", callId: `c${turn}`, name: "look", args: `{"at":${turn}}` } as const);
+        ? ({ kind: "text", text: answer } as const)
+        : ({ kind: "tool_call", callId: `c${turn}`, name: "look", args: JSON.stringify(args) } as const);
       const finish = isAnswer ? "stop" : "tool_use";
       return { kind: "response", response: { parts: [part], usage: USAGE, finish } };
     },
@@ -48,58 +42,6 @@ function textOf(kind: string, turn: number): string {
     text += ` ${seed.toString(36)}`;
   }
   return text.slice(0, 300);
-}
-
-const look = defineTool({
-  name: "look",
-  description: "Looks.",
-  input: { type: "object" },
-  execute: async (args) => `saw ${JSON.stringify(args)}`,
-});
-
-interface OnDisk {
-  readonly path: string;
-  readonly runtime: Runtime;
-  readonly store: Store;
-  readonly session: Session;
-  /** Everything that was handed to SQLite to be written since the last call, as text. */
-  written(): string;
-  /** The rows that were read since the last call, and those of commits with their nodes. */
-  read(): { readonly rows: number; readonly nodes: number };
-}
-
-async function onDisk(options: Omit<RuntimeOptions, "store">): Promise<OnDisk> {
-  const path = join(temporaryFolder(), "agent.db");
-  let values: unknown[] = [];
-  let read = { rows: 0, nodes: 0 };
-  const tap: Tap = {
-    before: (sql, given, database) => {
-      // The log is not written back while it is measured, so that its size is what was written; see below, too.
-      if (sql === "BEGIN IMMEDIATE") database.exec("PRAGMA wal_autocheckpoint = 0");
-      values.push(...given);
-    },
-    read: (sql, row) => {
-      const count = rowsIn(row);
-      read.rows += count;
-      if (/\bnodes\b/.test(sql)) read.nodes += count;
-    },
-  };
-  const internals = { loadDriver: () => tappedDriver(tap), commitsInLog: Number.POSITIVE_INFINITY };
-  const store = openSqliteStore({ path }, internals);
-  const runtime = createRuntime({ tools: [look], ...options, store });
-  onTestFinished(() => runtime.close());
-  const session = await runtime.session("s");
-  const written = (): string => {
-    const text = values.map((value) => (value instanceof Uint8Array ? Buffer.from(value) : value)).join("\n");
-    values = [];
-    return text;
-  };
-  const takeRead = (): typeof read => {
-    const before = read;
-    read = { rows: 0, nodes: 0 };
-    return before;
-  };
-  return { path, runtime, store, session, written, read: takeRead };
 }
 
 describe("a long session", () => {
@@ -135,32 +77,17 @@ describe("a long session", () => {
   });
 
   test("[SQ2] [JR5] a turn of one call, whose texts are 1.6 KB, adds at most 18 pages to the log", async () => {
-    const find = defineTool({
-      name: "find",
-      description: "Finds.",
+    const found = defineTool({
+      name: "look",
+      description: "Looks.",
       input: { type: "object" },
       execute: async () => textOf("found", 1).repeat(3).slice(0, 700),
     });
-    const model: ModelPort = {
-      ...toolModel(),
-      call: async ({ messages }) => {
-        const turn = messages.filter(({ role }) => role === "user").length;
-        const isAnswer = messages.at(-1)?.role === "tool";
-        const part = isAnswer
-          ? ({ kind: "text", text: textOf("answer", turn).repeat(2) } as const)
-          : ({
-              kind: "tool_call",
-              callId: `call_${turn}`,
-              name: "find",
-              args: JSON.stringify({ about: textOf("args", turn).slice(0, 100) }),
-            } as const);
-        return {
-          kind: "response",
-          response: { parts: [part], usage: USAGE, finish: isAnswer ? "stop" : "tool_use" },
-        };
-      },
-    };
-    const { runtime, path } = await onDisk({ model, tools: [find] });
+    const model = toolModel([], (turn) => ({
+      args: { about: textOf("args", turn).slice(0, 100) },
+      answer: textOf("answer", turn).repeat(2),
+    }));
+    const { runtime, path } = await onDisk({ model, tools: [found] });
     const session = await runtime.session("5f1d9c1e-0b52-4a0e-9a53-1f1f6a0f8f10");
     const pages: number[] = [];
     for (let turn = 1; turn <= 40; turn += 1) {
@@ -331,122 +258,4 @@ test("[EN5] what plugins contribute is what they say now, whether they said it b
   for (const turn of said.keys()) await session.run(`turn ${turn}`);
   const asked = requests.filter((_request, index) => index % 2 === 0); // Each turn asks twice.
   expect(asked.map(({ system }) => /Be \w+\./.exec(system)?.[0])).toEqual(said);
-});
-
-/** The promises of a turn in which the model asks for so many calls at once. */
-async function promisesOfCalls(count: number): Promise<number> {
-  let made = 0;
-  const hook = createHook({
-    init: (_id, type) => {
-      if (type === "PROMISE") made += 1;
-    },
-  });
-  const model: ModelPort = {
-    id: "calls",
-    call: async ({ messages }) => {
-      const isAnswer = messages.at(-1)?.role === "tool";
-      const calls = Array.from(
-        { length: count },
-        (_, n) => ({ kind: "tool_call", callId: `c${n}`, name: "look", args: `{"at":${n}}` }) as const,
-      );
-      const parts = isAnswer ? [{ kind: "text", text: "Done." } as const] : calls;
-      return { kind: "response", response: { parts, usage: USAGE, finish: isAnswer ? "stop" : "tool_use" } };
-    },
-  };
-  const { session } = await onDisk({ model });
-  hook.enable();
-  await session.run("go");
-  hook.disable();
-  await session.close();
-  return made;
-}
-
-test("[DP5] a call in which nobody else takes part makes at most 32 promises, from its check to its write", async () => {
-  const [few, many] = [await promisesOfCalls(2), await promisesOfCalls(12)];
-  expect((many - few) / 10).toBeGreaterThan(20);
-  expect((many - few) / 10).toBeLessThanOrEqual(32);
-});
-
-interface StreamOptions {
-  readonly isObserved?: boolean;
-  /** Whether each chunk comes in a tick of its own. */
-  readonly isPaced?: boolean;
-}
-
-/** Runs a turn whose answer comes in so many chunks; returns the promises that were made from the first to the last. */
-async function promisesOfStream(
-  chunks: number,
-  parts: PluginParts | undefined,
-  { isObserved = false, isPaced = false }: StreamOptions = {},
-): Promise<number> {
-  let made = 0;
-  const hook = createHook({
-    init: (_id, type) => {
-      if (type === "PROMISE") made += 1;
-    },
-  });
-  const text = "word ".repeat(chunks);
-  const model: ModelPort = {
-    id: "streams",
-    call: async (_request, { sink }) => {
-      hook.enable();
-      for (let chunk = 0; chunk < chunks; chunk += 1) {
-        sink({ kind: "text_delta", text: "word " });
-        if (isPaced) await new Promise((resolve) => setImmediate(resolve));
-      }
-      await new Promise((resolve) => setImmediate(resolve));
-      hook.disable();
-      return {
-        kind: "response",
-        response: { parts: [{ kind: "text", text }], usage: USAGE, finish: "stop" },
-      };
-    },
-  };
-  const plugins = parts === undefined ? [] : [plugin("streams", parts)];
-  const { session } = await onDisk({ model, plugins });
-  const seen = isObserved ? deltasOf(session) : undefined;
-  await session.run("go");
-  await session.close();
-  if (seen !== undefined) expect(await seen).toBe(chunks);
-  return made;
-}
-
-async function deltasOf(session: Session): Promise<number> {
-  let deltas = 0;
-  for await (const { kind, ...observation } of session.observe())
-    if (kind === "event" && "event" in observation && observation.event.kind === "text_delta") deltas += 1;
-  return deltas;
-}
-
-/** Promises of a chunk: what the second thousand makes, without the few that others make meanwhile. */
-async function promisesPerChunk(parts?: PluginParts, options: StreamOptions = {}): Promise<number> {
-  const thousand = await promisesOfStream(1_000, parts, options);
-  const more = (await promisesOfStream(2_000, parts, options)) - thousand;
-  return Math.max(0, Math.round(more / 1_000)); // Fewer by chance would be rounded to -0.
-}
-
-describe("a streamed chunk", () => {
-  test("[MS1] makes no promise", async () => {
-    expect(await promisesPerChunk()).toBe(0);
-  });
-
-  test("[MS1] makes none with hooks that answer at once", async () => {
-    const stream = [({ chunk }: { readonly chunk: string }) => ({ chunk }), () => undefined];
-    expect(await promisesPerChunk({ output: { stream } })).toBe(0);
-  });
-
-  test("[MS1] makes some with a hook that returns a promise", async () => {
-    expect(await promisesPerChunk({ output: { stream: async () => undefined } })).toBeGreaterThan(0);
-  });
-
-  test("[OB2] costs an observer what its loop makes, and no more", async () => {
-    expect(await promisesPerChunk(undefined, { isObserved: true })).toBeLessThanOrEqual(2);
-  });
-
-  test("[OB2] that comes alone wakes an observer for three promises, those of its loop included", async () => {
-    const alone = await promisesPerChunk(undefined, { isPaced: true });
-    const observed = await promisesPerChunk(undefined, { isPaced: true, isObserved: true });
-    expect(observed - alone).toBeGreaterThan(0);
-    expect(observed - alone).toBeLessThanOrEqual(3);
-  });
 });

@@ -285,7 +285,7 @@ test("[SL8] commits behind the last one that a fork reads go with their session"
   expect(await rowCounts(path)).toMatchObject({ commits: 3 });
 });
 
-test("[OS4] the log is written back behind fifty commits, however small they are, and not before", async () => {
+test("[SL15] [OS4] the log is written back behind fifty commits, however small they are, and not before", async () => {
   const { store, path, cost } = measured();
   const fileBytes = (): number => statSync(path).size;
   await cost(0);
@@ -298,7 +298,7 @@ test("[OS4] the log is written back behind fifty commits, however small they are
   await store.close();
 });
 
-test("[OS4] journals alone do not have it written back, until it is large", async () => {
+test("[SL15] [OS4] journals alone do not have it written back, until it is large", async () => {
   const { store, path, cost } = measured();
   const fileBytes = (): number => statSync(path).size;
   await cost(0);

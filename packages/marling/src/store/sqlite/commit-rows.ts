@@ -94,15 +94,16 @@ export function insertCommit(
   texts: CommitTexts,
 ): void {
   const { manifest, nodes, settled } = texts;
-  const written = shortenTexts([JSON.stringify(manifest), settled?.text ?? "", nodes], id);
+  const all = [JSON.stringify(manifest), settled?.text ?? "", nodes];
+  const [manifestText = "", settledText = "", nodesText = ""] = shortenTexts(all, id);
   db.run(
     "INSERT INTO commits (at, settles, manifest, settled, nodes) VALUES (? << 32 | ?, ?, ?, ?, ?)",
     no,
     revision,
     settled?.sequence ?? null,
-    written[0] ?? "",
-    settled === undefined ? null : (written[1] ?? ""),
-    written[2] ?? "",
+    manifestText,
+    settled === undefined ? null : settledText,
+    nodesText,
   );
   db.memory.of(no).revision = revision;
   db.commitsInLog += 1;

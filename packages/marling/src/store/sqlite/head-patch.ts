@@ -36,7 +36,7 @@ export function patchHead(
   if (lastNode === undefined || head.leaf !== lastNode) set.leaf = head.leaf;
   let lists: { [member: string]: readonly Json[] } | undefined;
   const image = new Map<string, Member>();
-  let same = 0;
+  let stayed = 0;
   for (const name in head) {
     if (APART.has(name)) continue;
     const value = (head as unknown as JsonObject)[name] as Json;
@@ -44,7 +44,7 @@ export function patchHead(
     const member = imageOf(value, known);
     const compared = isWhole ? undefined : known;
     image.set(name, member);
-    if (known !== undefined) same += 1;
+    if (known !== undefined) stayed += 1;
     if ("text" in member) {
       if (!isSameText(member.text, compared)) set[name] = value;
       continue;
@@ -54,7 +54,7 @@ export function patchHead(
     lists ??= {};
     lists[name] = changes;
   }
-  const hasGone = before !== undefined && same < before.size;
+  const hasGone = before !== undefined && stayed < before.size;
   const gone = hasGone ? [...before.keys()].filter((name) => !image.has(name)) : undefined;
   const patch: HeadPatch = {
     set,
