@@ -10,7 +10,7 @@
 //   JE8  what begins or ends in one tick is one write.
 //   JE9  of a turn that is begun as a new one nothing is read.
 
-import type { EffectKey } from "../model/ids.ts";
+import type { EffectKey, SessionId, TurnId } from "../model/ids.ts";
 import type { JournalRecord, JournalStore } from "../model/journal.ts";
 import type { Json } from "../model/json.ts";
 import type { EffectHost, EffectKind, EffectOptions, EffectRequest, TurnName } from "./contract.ts";
@@ -24,27 +24,26 @@ const CHEAP: ReadonlySet<EffectKind> = new Set(["environment", "hook_phase", "ch
 type Perform<T> = (plan: Json | undefined) => Promise<T>;
 
 export function journalEffects(rows: JournalStore): EffectHost {
-  const turns = new Map<string, TurnJournal | Promise<TurnJournal>>();
+  const turns = new TurnMap<TurnJournal | Promise<TurnJournal>>();
   const open = (turn: TurnName): TurnJournal | Promise<TurnJournal> => {
-    const name = nameOf(turn);
-    const known = turns.get(name);
+    const known = turns.get(turn);
     if (known !== undefined) return known;
     const opening = TurnJournal.open(rows, turn).then(
       (opened) => {
-        if (turns.get(name) === opening) turns.set(name, opened);
+        if (turns.get(turn) === opening) turns.set(turn, opened);
         return opened;
       },
       (thrown: unknown) => {
-        turns.delete(name); // Whoever asked is told; the next one tries again.
+        turns.delete(turn); // Whoever asked is told; the next one tries again.
         throw thrown;
       },
     );
-    turns.set(name, opening);
+    turns.set(turn, opening);
     return opening;
   };
   return {
     remembers: true,
-    begin: (turn) => void turns.set(nameOf(turn), new TurnJournal(rows, [])),
+    begin: (turn) => turns.set(turn, new TurnJournal(rows, [])),
     run: <T>(request: EffectRequest, perform: Perform<T>, options: EffectOptions<T> = {}): Promise<T> => {
       const journal = open(request);
       return journal instanceof TurnJournal
@@ -55,16 +54,32 @@ export function journalEffects(rows: JournalStore): EffectHost {
     hasBegun: async (turn, key) => (await open(turn)).hasBegun(key),
     isReplaying: async (turn) => (await open(turn)).isReplaying,
     flush: async (turn, what) => {
-      const journal = await turns.get(nameOf(turn));
+      const journal = await turns.get(turn);
       await (what === "all" ? journal?.flush(turn.lease) : journal?.flushOwed(turn.lease));
     },
-    forget: (turn) => void turns.delete(nameOf(turn)),
+    forget: (turn) => turns.delete(turn),
   };
 }
 
-/** The length tells where the session's id ends. */
-function nameOf({ sessionId, turnId }: TurnName): string {
-  return `${sessionId.length}:${sessionId}${turnId}`;
+/** Values by turn. Looked up in every effect, so no text is put together for it. */
+class TurnMap<T> {
+  readonly #sessions = new Map<SessionId, Map<TurnId, T>>();
+
+  get({ sessionId, turnId }: TurnName): T | undefined {
+    return this.#sessions.get(sessionId)?.get(turnId);
+  }
+
+  set({ sessionId, turnId }: TurnName, value: T): void {
+    const turns = this.#sessions.get(sessionId);
+    if (turns === undefined) this.#sessions.set(sessionId, new Map([[turnId, value]]));
+    else turns.set(turnId, value);
+  }
+
+  delete({ sessionId, turnId }: TurnName): void {
+    const turns = this.#sessions.get(sessionId);
+    turns?.delete(turnId);
+    if (turns?.size === 0) this.#sessions.delete(sessionId);
+  }
 }
 
 /** What is known of one turn. */

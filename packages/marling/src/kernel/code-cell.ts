@@ -7,7 +7,7 @@ import type { CompletedCall } from "../model/tool-call.ts";
 import { serviceView } from "../plugin/host-services.ts";
 import type { CodeExecutionContext, ExecResponse } from "../plugin/protocol.ts";
 import type { SessionGraph } from "../session/graph.ts";
-import { runConcurrently } from "../tool/dispatch.ts";
+import { runConcurrently } from "../tool/run-concurrently.ts";
 import type { CodeResult, TurnEffect, TurnRecord } from "../turn/effect.ts";
 import { dispatchCalls } from "./dispatch.ts";
 import { reportIssues } from "./lifecycle.ts";

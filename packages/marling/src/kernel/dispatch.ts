@@ -15,8 +15,8 @@ import { type ToolCallRecord, type ToolOutput, toolCancelled, toolFailure } from
 import type { Awaitable } from "../plugin/hooks.ts";
 import { decodeAppendNodes } from "../session/append-node.ts";
 import type { ExecutionGrant } from "../tool/contract.ts";
-import { runConcurrently } from "../tool/dispatch.ts";
 import { projectToolOutput } from "../tool/output.ts";
+import { runConcurrently } from "../tool/run-concurrently.ts";
 import { awaitApproval } from "./approval.ts";
 import {
   type PreparedDispatch,

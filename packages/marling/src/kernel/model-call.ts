@@ -75,11 +75,13 @@ export async function performModelCall(
     showAgain(turn, recorded, round);
   };
   // Not the model: a session that is opened anew may have another one, which goes on from what was said.
-  const asks = { messages: messageIds(records) };
+  const asks = { messages: messageIds(records, turn.askedRecords) };
+  const formerly = (): typeof asks => ({ messages: messageIds(records) });
+  turn.askedRecords = records.length;
   try {
     const recorded = await performEffect<RecordedCall>(
       turn,
-      { key, kind, replayed, asks },
+      { key, kind, replayed, asks, formerly },
       async (scope) => ({
         ...(await callModel(scope, { round, records, made, span })),
         calls: made,
@@ -97,9 +99,17 @@ export async function performModelCall(
   }
 }
 
-/** What the turn has added before the call; what was there before it is the same in every run. */
-function messageIds(records: readonly TurnRecord[]): string {
-  return records.flatMap((record) => (record.kind === "message" ? [record.message.id] : [])).join("\n");
+/**
+ * What the turn has added since its call before this one, or since it began. What was there by then was asked for with the
+ * earlier calls, which are the same in every run or ended it.
+ */
+function messageIds(records: readonly TurnRecord[], from = 0): string {
+  const ids: string[] = [];
+  for (let index = from; index < records.length; index += 1) {
+    const record = records[index];
+    if (record?.kind === "message") ids.push(record.message.id);
+  }
+  return ids.join("\n");
 }
 
 async function callModel(turn: TurnRun, call: ModelCall): Promise<Pick<Ended, "result" | "prose">> {

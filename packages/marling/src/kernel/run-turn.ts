@@ -109,6 +109,7 @@ function startPart(
     inputMessage: part.message,
     shown: SharedList.of<Message>(),
     shownRecords: 1,
+    askedRecords: 0,
     compaction: undefined,
     committedCalls: log.modelCalls.length,
     buffer: [],

@@ -52,6 +52,8 @@ export interface TurnRun {
   shown: SharedList<Message>;
   /** How many of the turn's records are in `shown` already. */
   shownRecords: number;
+  /** How many of them there were when a model was last called. */
+  askedRecords: number;
   /** Seed nodes of a frame that the turn's records will open, when the context was compacted inside it. */
   compaction: readonly NodeDraft[] | undefined;
   /** Model calls of earlier parts of the turn, which are in the ledger already. */
@@ -116,6 +118,8 @@ export interface EffectOf<T> {
   readonly plan?: Json;
   /** What is asked for, as texts by field; an outcome that was recorded for something else ends the turn. */
   readonly asks?: Readonly<Record<string, string>>;
+  /** What earlier versions kept of the same request, where that was something else. */
+  readonly formerly?: () => Readonly<Record<string, string>>;
 }
 
 /** What most effects leave behind. */
@@ -242,16 +246,24 @@ function marksOf(asks: Readonly<Record<string, string>>): Readonly<Record<string
   return marks;
 }
 
-function refuseOther<T>({ key, asks }: EffectOf<T>, asked: Recorded<T>["asked"]): void {
+function refuseOther<T>({ key, asks, formerly }: EffectOf<T>, asked: Recorded<T>["asked"]): void {
   if (asks === undefined || asked === undefined) return;
+  const fields = otherFields(asks, asked);
+  if (fields.length === 0 || (formerly !== undefined && otherFields(formerly(), asked).length === 0)) return;
+  const message = `effect ${key}: expected the request that its outcome was recorded for, found another ${fields.join(", ")}`;
+  throw new TurnFault("journal_mismatch", message);
+}
+
+/** The fields in which what is asked for is not what was. */
+function otherFields(
+  asks: Readonly<Record<string, string>>,
+  asked: Readonly<Record<string, string>>,
+): readonly string[] {
   const marks = marksOf(asks);
   // Earlier versions kept digests of short texts too.
   const isOther = (field: string): boolean =>
     marks[field] !== asked[field] && sha256(asks[field] ?? "") !== asked[field];
-  const fields = Object.keys({ ...asks, ...asked }).filter(isOther);
-  if (fields.length === 0) return;
-  const message = `effect ${key}: expected the request that its outcome was recorded for, found another ${fields.join(", ")}`;
-  throw new TurnFault("journal_mismatch", message);
+  return Object.keys({ ...asks, ...asked }).filter(isOther);
 }
 
 /** The turn with a place of its own for what is left behind, so that effects which run at once can be told apart. */

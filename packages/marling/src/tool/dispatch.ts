@@ -1,11 +1,7 @@
-// The mechanics of calls: check arguments, try again, run at once. Hooks, effects and events are the kernel's.
+// The mechanics of calls: check arguments, try again. Hooks, effects and events are the kernel's.
 //   TP1  arguments that do not fit never reach a tool; the failure says where they do not fit.
 //   TP2  only a failure that says it is safe is tried again; what the machinery throws is passed on and not retried here.
-//   TP3  calls run at once and answer in their order; serial ones follow, one by one.
-//   TP4  after a cancellation a running call has its grace to answer; then it is answered for it. What has not begun
-//        never begins.
 
-import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import { isJsonObject, type Json } from "../model/json.ts";
 import {
@@ -132,47 +128,6 @@ export function retryDelay(policy: RetryPolicy, advice: RetryAdvice, index: numb
   return maxDelayMs > 0 ? Math.min(doubled, maxDelayMs) : doubled;
 }
 
-export interface ConcurrentOptions<T, R> {
-  /** How many run at once. */
-  readonly cap: number;
-  readonly signal: AbortSignal;
-  /** How long a running call may take to answer after a cancellation. */
-  readonly graceMs?: number;
-  readonly clock: Pick<Clock, "after">;
-  isSerial?(item: T): boolean;
-  /** The answer for a call that gave none: it was running, or it had not begun. */
-  cancelled(item: T, phase: "running" | "waiting"): R;
-}
-
-export const CANCEL_GRACE_MS = 50;
-
-/**
- * Runs calls at once, up to the cap, then the serial ones one by one; the results are in the order of the items.
- * A rejection of `run` is a fault: nothing more begins, and it is passed on when what runs has settled.
- */
-export async function runConcurrently<T, R>(
-  items: readonly T[],
-  run: (item: T, index: number) => Promise<R>,
-  options: ConcurrentOptions<T, R>,
-): Promise<readonly R[]> {
-  const results: R[] = new Array(items.length);
-  const grace = new Grace(options);
-  const jobs = items.map((item, index) => async (): Promise<void> => {
-    results[index] = options.signal.aborted
-      ? options.cancelled(item, "waiting")
-      : await grace.answer(run(item, index), () => options.cancelled(item, "running"));
-  });
-  const serial = items.map((item) => options.isSerial?.(item) ?? false);
-  const lane = (isSerial: boolean): typeof jobs => jobs.filter((_, index) => serial[index] === isSerial);
-  try {
-    await runLane(lane(false), { cap: options.cap });
-    await runLane(lane(true), { cap: 1 });
-    return results;
-  } finally {
-    grace.release();
-  }
-}
-
 function refusedArgs(mismatch: { readonly path: string; readonly reason: string }): CallCheck {
   return { kind: "refused", output: invalidArgs(mismatchText(mismatch)) };
 }
@@ -201,68 +156,4 @@ async function slept(plan: AttemptPlan, delayMs: number, next: number): Promise<
     if (plan.signal.aborted) return false;
     throw error;
   }
-}
-
-/** Works through jobs, `cap` at a time. After a fault no job begins; the first fault is thrown when all have settled. */
-async function runLane(
-  jobs: readonly (() => Promise<void>)[],
-  { cap }: { readonly cap: number },
-): Promise<void> {
-  const waiting = jobs.values();
-  const faults: unknown[] = [];
-  const work = async (): Promise<void> => {
-    for (const job of waiting) {
-      if (faults.length > 0) return;
-      try {
-        await job();
-      } catch (fault) {
-        faults.push(fault);
-      }
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(Math.max(1, cap), jobs.length) }, work));
-  if (faults.length > 0) throw faults[0];
-}
-
-/** Waits for calls, and answers for those that give none when a cancellation came and the grace passed. */
-class Grace {
-  readonly #options: Pick<ConcurrentOptions<never, never>, "signal" | "graceMs" | "clock">;
-  readonly #running = new Set<() => void>();
-  #stopTimer: (() => void) | undefined;
-
-  constructor(options: Pick<ConcurrentOptions<never, never>, "signal" | "graceMs" | "clock">) {
-    this.#options = options;
-    options.signal.addEventListener("abort", this.#begin, { once: true });
-  }
-
-  /** What a call answers, or the late answer. */
-  answer<R>(call: Promise<R>, late: () => R): Promise<R> {
-    return new Promise<R>((resolve, reject) => {
-      const end = (): void => resolve(late());
-      this.#running.add(end);
-      call.then(
-        (answer) => {
-          this.#running.delete(end);
-          resolve(answer);
-        },
-        (thrown: unknown) => {
-          this.#running.delete(end);
-          reject(thrown);
-        },
-      );
-    });
-  }
-
-  /** Leaves nothing behind, no timer and nothing at the signal. */
-  release(): void {
-    this.#options.signal.removeEventListener("abort", this.#begin);
-    this.#stopTimer?.();
-  }
-
-  readonly #begin = (): void => {
-    const { clock, graceMs = CANCEL_GRACE_MS } = this.#options;
-    this.#stopTimer = clock.after(graceMs, () => {
-      for (const end of this.#running) end();
-    });
-  };
 }

@@ -22,7 +22,7 @@ import {
 } from "./draft.ts";
 import type { MachineOutcome } from "./effect.ts";
 import type { DriverAction, DriverView, ProtocolDriver } from "./protocol.ts";
-import { callIdsIn } from "./tool-results.ts";
+import { hasCallIn } from "./tool-results.ts";
 
 type StartAction = Extract<DriverAction, { kind: `start_${string}` }>;
 type PlainAction = Exclude<DriverAction, StartAction | { kind: "finish" }>;
@@ -173,7 +173,6 @@ function nextModelRound(state: Progress): number {
 
 function viewOf(state: Progress, minter: { minted: number }): DriverView {
   const { turnId, round, maxRounds } = state;
-  let callIds: ReadonlySet<string> | undefined;
   return {
     turnId,
     round,
@@ -187,10 +186,7 @@ function viewOf(state: Progress, minter: { minted: number }): DriverView {
       minter.minted += 1;
       return id;
     },
-    hasCall: (callId) => {
-      callIds ??= callIdsIn(state.records);
-      return callIds.has(callId);
-    },
+    hasCall: (callId) => hasCallIn(state.records, callId),
   };
 }
 

@@ -2,7 +2,7 @@
 //   T1  begin, resume and stop are total and pure: no recorded outcome makes them throw.
 //   T2  the n-th effect of a turn has the same key in every run, and no other effect of the turn has it.
 //   T3  an outcome that does not answer the outstanding effect changes nothing.
-//   T7  a step costs what the turn has added, never what was there before it.
+//   T7  a step costs what its round adds and a copy of references to what the turn added, never what was before the turn.
 
 import { unreachable } from "../base/unreachable.ts";
 import type { Message, Role } from "../model/message.ts";

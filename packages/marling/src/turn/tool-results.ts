@@ -27,12 +27,15 @@ export function alignResults(
  */
 export function toolResultParts(call: CompletedCall): readonly MessagePart[] {
   const { callId, name } = call;
-  const attachments = call.modelReturn.parts
+  const { parts } = call.modelReturn;
+  const isError = call.output.outcome.kind === "success" ? {} : { isError: true };
+  const [only] = parts;
+  if (parts.length === 1 && only?.kind === "text")
+    return [{ kind: "tool_result", callId, name, text: only.text, ...isError }];
+  const attachments = parts
     .filter((part) => part.kind === "attachment")
     .map(({ source }): MessagePart => ({ kind: "attachment", source, callId, name }));
-  const isError = call.output.outcome.kind === "success" ? {} : { isError: true };
-  const text = joinedText(call.modelReturn.parts);
-  return [{ kind: "tool_result", callId, name, text, ...isError }, ...attachments];
+  return [{ kind: "tool_result", callId, name, text: joinedText(parts), ...isError }, ...attachments];
 }
 
 /** Error results for the calls in these records that have none. */
@@ -53,14 +56,45 @@ export function unansweredCallResults(records: readonly TurnRecord[]): readonly 
   }));
 }
 
-/** The ids of the calls in these records. */
-export function callIdsIn(records: readonly TurnRecord[]): ReadonlySet<string> {
-  const ids = new Set<string>();
-  for (const record of records) {
-    for (const part of record.kind === "message" ? record.message.parts : [])
-      if (part.kind === "tool_call") ids.add(part.callId);
+/** Where the calls of a turn are in the longest list of its records that was looked at. */
+interface CallIndex {
+  readonly places: Map<string, number>;
+  records: readonly TurnRecord[];
+}
+
+/** By the first record of a turn, which all lists of its records begin with. */
+const INDEXES = new WeakMap<TurnRecord, CallIndex>();
+
+/** Whether one of these records has a call of this id. Costs what the list has behind the one that was looked at last. */
+export function hasCallIn(records: readonly TurnRecord[], callId: string): boolean {
+  const [first] = records;
+  if (first === undefined) return false;
+  const place = indexOf(records, first).places.get(callId);
+  return place !== undefined && place < records.length;
+}
+
+function indexOf(records: readonly TurnRecord[], first: TurnRecord): CallIndex {
+  const known = INDEXES.get(first);
+  const index = known !== undefined && isSameTurn(known.records, records) ? known : newIndex(first);
+  for (let place = index.records.length; place < records.length; place += 1) {
+    const record = records[place];
+    for (const part of record?.kind === "message" ? record.message.parts : [])
+      if (part.kind === "tool_call" && !index.places.has(part.callId)) index.places.set(part.callId, place);
   }
-  return ids;
+  if (records.length > index.records.length) index.records = records;
+  return index;
+}
+
+/** Lists of one turn only grow, so that the last record of the shorter one tells. */
+function isSameTurn(one: readonly TurnRecord[], other: readonly TurnRecord[]): boolean {
+  const last = Math.min(one.length, other.length) - 1;
+  return one[last] === other[last];
+}
+
+function newIndex(first: TurnRecord): CallIndex {
+  const index: CallIndex = { places: new Map(), records: [] };
+  INDEXES.set(first, index);
+  return index;
 }
 
 /** Texts on both sides of an attachment are pieces of one value; two texts in a row are lines of their own. */

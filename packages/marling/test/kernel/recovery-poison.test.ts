@@ -102,6 +102,37 @@ test("[E8] an outcome that has digests of what it was recorded for, as earlier v
   expect([ran, model.requests.length, new Set(changed).size]).toEqual([["wait"], 1, 3]);
 });
 
+test("[E8] a model call that has all messages of the turn, as earlier versions kept them, is known, and another is not", async () => {
+  const inRound =
+    (round: number) =>
+    ({ key }: JournalRecord) =>
+      key === `${round}.model_call`;
+  const withMessages = (text: string, messages: string): string =>
+    text.replace(/"messages":"[^"]*"/, `"messages":${JSON.stringify(messages)}`);
+  const asked = (text: string): string => JSON.parse(text).outcome.asked.messages;
+  const went = async (second: (first: string, own: string) => string): Promise<unknown> => {
+    const path = database();
+    await interrupted(path);
+    let first = "";
+    const { session } = await live({
+      store: sqliteStore({ path }),
+      around: tampered((text, record) => {
+        if (inRound(0)(record)) first = asked(text);
+        return inRound(1)(record) ? withMessages(text, second(first, asked(text))) : text;
+      }),
+      script: [say("went on")],
+      tools: [quickTool("quick"), quickTool("wait")],
+    });
+    const { outcome, text } = await session.turn("go", { key: "k" }).result;
+    return outcome.kind === "finished" ? text : outcome.code;
+  };
+  expect(await went((first) => first)).toBe("journal_mismatch"); // Nothing was added since.
+  expect(await went((_, own) => own)).toBe("went on");
+  const added = ["m_s:input:1.0.assistant.0", "m_s:input:1.0.tool.1"];
+  expect(await went((first) => sha256([first, ...added].join("\n")))).toBe("went on");
+  expect(await went((first) => sha256([first, ...added.toReversed()].join("\n")))).toBe("journal_mismatch");
+});
+
 test("[E8] a turn whose recorded tool is another now ends, and says so", async () => {
   const path = database();
   await interrupted(path);

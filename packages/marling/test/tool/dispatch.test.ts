@@ -18,11 +18,11 @@ import {
   grantLookup,
   retryDelay,
   runAttempts,
-  runConcurrently,
   toolIdempotencyKey,
   validateCall,
 } from "../../src/tool/dispatch.ts";
 import { ToolRegistry } from "../../src/tool/registry.ts";
+import { runConcurrently } from "../../src/tool/run-concurrently.ts";
 import { ManualClock, settle } from "./manual-clock.ts";
 import { manifest, provider } from "./sample-tools.ts";
 
