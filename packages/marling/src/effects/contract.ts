@@ -43,12 +43,12 @@ export interface EffectHost {
     perform: (plan: Json | undefined) => Promise<T>,
     options?: EffectOptions<T>,
   ): Promise<T>;
-  /** Whether the outcome of an effect is known. */
-  knows?(turn: TurnName, key: EffectKey): Promise<boolean>;
+  /** Whether the outcome of an effect is known. This and what follows may be answered at once. */
+  knows?(turn: TurnName, key: EffectKey): boolean | Promise<boolean>;
   /** Whether an effect has begun, as its mark or its outcome says. */
-  hasBegun?(turn: TurnName, key: EffectKey): Promise<boolean>;
+  hasBegun?(turn: TurnName, key: EffectKey): boolean | Promise<boolean>;
   /** Whether outcomes of an earlier run are known that this run has not come to yet. */
-  isReplaying?(turn: TurnName): Promise<boolean>;
+  isReplaying?(turn: TurnName): boolean | Promise<boolean>;
   /**
    * Writes what is known of a turn and not written yet: all of it before the turn is left alone, and what was paid for
    * before code that is no effect. A host may write more than it is asked for.

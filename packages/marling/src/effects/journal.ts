@@ -21,6 +21,9 @@ const AT_ONCE: ReadonlySet<EffectKind> = new Set(["tool_attempt", "direct_comple
 /** Kinds that cost nothing but the asking: what they came to may be asked for again, so one need not wait for another. */
 const CHEAP: ReadonlySet<EffectKind> = new Set(["environment", "hook_phase", "checkpoint"]);
 
+/** What waits for it comes behind what runs now. */
+const NOW = Promise.resolve();
+
 type Perform<T> = (plan: Json | undefined) => Promise<T>;
 
 export function journalEffects(rows: JournalStore): EffectHost {
@@ -50,15 +53,23 @@ export function journalEffects(rows: JournalStore): EffectHost {
         ? journal.run(request, perform, options)
         : journal.then((opened) => opened.run(request, perform, options));
     },
-    knows: async (turn, key) => (await open(turn)).knows(key),
-    hasBegun: async (turn, key) => (await open(turn)).hasBegun(key),
-    isReplaying: async (turn) => (await open(turn)).isReplaying,
+    knows: (turn, key) => asked(open(turn), (journal) => journal.knows(key)),
+    hasBegun: (turn, key) => asked(open(turn), (journal) => journal.hasBegun(key)),
+    isReplaying: (turn) => asked(open(turn), (journal) => journal.isReplaying),
     flush: async (turn, what) => {
       const journal = await turns.get(turn);
       await (what === "all" ? journal?.flush(turn.lease) : journal?.flushOwed(turn.lease));
     },
     forget: (turn) => turns.delete(turn),
   };
+}
+
+/** What a journal says: at once where it is open. */
+function asked<T>(
+  journal: TurnJournal | Promise<TurnJournal>,
+  ask: (journal: TurnJournal) => T,
+): T | Promise<T> {
+  return journal instanceof TurnJournal ? ask(journal) : journal.then(ask);
 }
 
 /** Values by turn. Looked up in every effect, so no text is put together for it. */
@@ -96,7 +107,7 @@ class TurnJournal {
   /** What was given to the store and is not written yet, or failed; effects that begin at once all wait for it. */
   #writing: Promise<unknown> | undefined;
   /** Set while what comes in this tick is gathered for one write. */
-  #gathering: Promise<void> | undefined;
+  #gathering: Promise<unknown> | undefined;
 
   constructor(rows: JournalStore, known: readonly JournalRecord[]) {
     this.#rows = rows;
@@ -160,18 +171,23 @@ class TurnJournal {
   }
 
   /** Calls that begin or end together are written together: the others come before this goes on. */
-  async #gather(lease: number | undefined): Promise<void> {
-    await undefined;
+  #gather(lease: number | undefined): Promise<unknown> {
+    const gathered = NOW.then(() => this.#write(lease));
+    gathered.catch(() => undefined); // Whoever waits for it is told.
+    return gathered;
+  }
+
+  #write(lease: number | undefined): Promise<unknown> {
     const rows = this.#unwritten;
     this.#gathering = undefined;
     this.#unwritten = [];
     this.#isOwed = false;
     const added = this.#rows.append(rows, lease);
     const writing = this.#writing === undefined ? added : Promise.all([this.#writing, added]);
-    writing.catch(() => undefined); // Whoever waits for it is told.
     this.#writing = writing;
-    await writing;
-    if (this.#writing === writing) this.#writing = undefined;
+    return writing.then(() => {
+      if (this.#writing === writing) this.#writing = undefined;
+    });
   }
 
   /** Before an effect begins, everything known is written, and its own mark with it; a cheap one waits for what is owed. */

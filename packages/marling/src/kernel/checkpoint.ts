@@ -11,7 +11,7 @@ import { runPhase } from "./directive.ts";
 import { recordsOf } from "./hook-messages.ts";
 import { withHost } from "./services.ts";
 import { TurnFault } from "./turn-fault.ts";
-import { emitPluginEvents, nameOf, type TurnRun, viewOf } from "./turn-run.ts";
+import { emitPluginEvents, isReplaying, type TurnRun, viewOf } from "./turn-run.ts";
 
 type CheckpointEffect = Extract<TurnEffect, { kind: "checkpoint" }>;
 
@@ -21,7 +21,9 @@ export async function performCheckpoint(
   records: readonly TurnRecord[],
 ): Promise<Delivery> {
   const { session } = turn;
-  const arrived = [...(await joiningInputs(turn, effect)), ...turn.buffer.splice(0)];
+  const waiting = await session.parts.store.pending(session.id, "active_turn");
+  const isAnyOther = waiting.some(({ turnId }) => turnId !== turn.acceptedId);
+  const arrived = [...(isAnyOther ? await joiningInputs(turn, effect) : []), ...turn.buffer.splice(0)];
   if (!session.plugins.hasCheckpointHooks) return { messages: arrived };
   const { messages, events, abort } = await runPhase(turn, {
     phase: "checkpoint",
@@ -38,17 +40,15 @@ export async function performCheckpoint(
   throw new TurnFault(code, message, { pluginId: abort.pluginId, hook: "turn.checkpoint" });
 }
 
-/** Takes the inputs that wait to join the turn. Without any, nothing is written. */
+/** Takes the inputs that wait to join the turn. */
 async function joiningInputs(turn: TurnRun, effect: CheckpointEffect): Promise<readonly Message[]> {
   const { id, lease, parts } = turn.session;
-  const waiting = await parts.store.pending(id, "active_turn");
-  if (waiting.every(({ turnId }) => turnId === turn.acceptedId)) return [];
   const rows = await parts.store.deliver({
     sessionId: id,
     generation: lease.generation,
     turnId: turn.acceptedId,
     key: `${turn.turnId}/${effect.key}` as EffectKey,
-    isReplay: (await parts.effects.isReplaying?.(nameOf(turn))) ?? false,
+    isReplay: await isReplaying(turn),
   });
   if (rows.length === 0) return [];
   turn.joined.push(...rows.map(({ inputId }) => inputId));

@@ -28,7 +28,7 @@ import {
 import { type CallResult, runCall } from "./tool-attempt.ts";
 import { inSpan, TracedCall } from "./trace-tool.ts";
 import { TurnParked } from "./turn-parked.ts";
-import { joinScope, nameOf, performEffect, scopeOf, type TurnRun } from "./turn-run.ts";
+import { isReplaying, joinScope, performEffect, scopeOf, type TurnRun } from "./turn-run.ts";
 
 /**
  * Who may ask for a call. A new path does not compile without a line here and a test that walks it. `batch` is a tool
@@ -72,16 +72,16 @@ export async function dispatchCalls(
   calls: readonly DispatchCall[],
   options: DispatchOptions,
 ): Promise<readonly CompletedCall[]> {
-  const isReplaying = (await turn.session.parts.effects.isReplaying?.(nameOf(turn))) ?? false;
+  const answer = isReplaying(turn);
+  const hasMore = isPromise(answer) ? await answer : answer;
   const runs: DispatchRun[] = [];
   for (const call of calls) {
-    const run = begin(turn, call, { ...options, isReplaying });
+    const run = begin(turn, call, { ...options, isReplaying: hasMore });
     runs.push(isPromise(run) ? await run : run);
   }
-  await Promise.all([
-    runReady(turn, runs.filter(isReady), options),
-    ...runs.filter((run) => !isReady(run)).map((run) => finishSettled(run, options)),
-  ]);
+  const running = runReady(turn, runs.filter(isReady), options);
+  if (runs.every(isReady)) await running;
+  else await Promise.all([running, ...runs.map((run) => finishSettled(run, options))]);
   const parked = runs.flatMap((run) => run.parked ?? []);
   if (parked.length > 0) throw TurnParked.join(parked);
   const done = runs.flatMap(({ completed }) => completed ?? []);

@@ -1,6 +1,8 @@
 // Drive: the loop between the machine, which decides, and the effects, which are performed.
 
+import { isPromise } from "../base/deferred.ts";
 import type { TurnOutcome } from "../model/turn.ts";
+import type { Awaitable } from "../plugin/hooks.ts";
 import type { MachineOutcome, TurnEffect, TurnRecord } from "../turn/effect.ts";
 import type { ProtocolDriver } from "../turn/protocol.ts";
 import { begin, resume, type Step, stop } from "../turn/step.ts";
@@ -10,7 +12,7 @@ import { modelOf } from "./model-binding.ts";
 import { perform } from "./perform.ts";
 import type { PreparedTurn } from "./prepare.ts";
 import { budgetOutcome } from "./spending.ts";
-import { attemptKey, isRecorded, nameOf, type TurnRun } from "./turn-run.ts";
+import { attemptKey, isRecorded, isReplaying, type TurnRun } from "./turn-run.ts";
 
 export interface DrivenTurn {
   readonly records: readonly TurnRecord[];
@@ -30,12 +32,25 @@ export async function drive(turn: TurnRun, prepared: PreparedTurn): Promise<Driv
     const { state, effect } = step;
     trace?.enterRound(effect.round);
     const ended = isAsked(turn, step) ? await endedFromOutside(turn, step) : undefined;
-    step = tell(turn, ended ?? resume(state, await perform(turn, effect, state.records), driver));
+    const next = ended ?? goOn(turn, { state, effect }, driver);
+    step = tell(turn, isPromise(next) ? await next : next);
   }
   trace?.leaveRound();
   if (!turn.control.isCancelled) return { records: step.state.records, outcome: step.outcome };
   await cancelBelow(turn);
   return { records: step.state.records, outcome: turn.control.outcome() };
+}
+
+/** Performs an effect and goes on with its outcome; at once where nothing is waited for. */
+function goOn(
+  turn: TurnRun,
+  { state, effect }: Pick<Extract<Step, { kind: "effect" }>, "state" | "effect">,
+  driver: ProtocolDriver,
+): Awaitable<Step> {
+  const performed = perform(turn, effect, state.records);
+  return isPromise(performed)
+    ? performed.then((outcome) => resume(state, outcome, driver))
+    : resume(state, performed, driver);
 }
 
 function first(turn: TurnRun, prepared: PreparedTurn, driver: ProtocolDriver): Step {
@@ -81,7 +96,7 @@ async function isKnown(turn: TurnRun, step: Step): Promise<boolean> {
   for (const key of keysOf(step.effect)) {
     if (await isRecorded(turn, key)) return true;
   }
-  return effects.isReplaying?.(nameOf(turn)) ?? false;
+  return isReplaying(turn);
 }
 
 function keysOf(effect: TurnEffect): readonly string[] {

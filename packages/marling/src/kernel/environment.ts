@@ -8,11 +8,13 @@
 //   EN4  sessions of a runtime that have the same environment, and keep it, have one object of it.
 //   EN5  plugins are asked what they contribute; where they say what they said last, nothing is put together anew.
 
+import { isPromise } from "../base/deferred.ts";
 import type { ToolSpec } from "../llm/contract.ts";
 import type { EffectKey } from "../model/ids.ts";
 import { isJsonObject, type Json, jsonEqual } from "../model/json.ts";
 import type { SessionPolicy } from "../model/policy.ts";
 import type { PromptContribution, PromptLayer } from "../model/prompt.ts";
+import type { Awaitable } from "../plugin/hooks.ts";
 import { DEFAULT_TEMPLATE } from "../prompt/render.ts";
 import { resolveLayers } from "../prompt/resolve.ts";
 import type { TurnEffect, TurnRecord } from "../turn/effect.ts";
@@ -45,17 +47,28 @@ export interface EnvironmentSource {
 /** What is recorded of a round: a new environment by its address or, where nothing is kept, the thing itself. */
 type EnvironmentOutcome = { readonly ref: string } | { readonly environment: Environment };
 
-/** Puts the environment of a round in place. */
-export async function performEnvironment(
+type EnvironmentEffect = Extract<TurnEffect, { kind: "environment" }>;
+
+/** Puts the environment of a round in place; at once where nothing moved. */
+export function performEnvironment(
   turn: TurnRun,
-  effect: Extract<TurnEffect, { kind: "environment" }>,
+  effect: EnvironmentEffect,
   records: readonly TurnRecord[],
+): Awaitable<void> {
+  const isInPlace = isUnmoved(turn, effect.key as EffectKey);
+  if (isInPlace !== true) return placeEnvironment(turn, effect, { records, isInPlace });
+}
+
+async function placeEnvironment(
+  turn: TurnRun,
+  effect: EnvironmentEffect,
+  { records, isInPlace }: { records: readonly TurnRecord[]; isInPlace: Awaitable<boolean> },
 ): Promise<void> {
   const { session } = turn;
+  if (await isInPlace) return;
   const key = effect.key as EffectKey;
   const planned = turn.environment === undefined ? await plannedEnvironment(turn, key) : undefined;
   if (planned !== undefined) return use(turn, planned);
-  if (await isUnmoved(turn, key)) return;
   let made: Environment | undefined;
   const outcome = await performEffect<EnvironmentOutcome>(turn, effect, async (scope) => {
     const contributed = await contributionsTo(scope, records);
@@ -98,10 +111,11 @@ function isSame(one: readonly PromptContribution[], other: readonly PromptContri
 }
 
 /** Whether the environment of the round before is that of this one: nothing moved, and no earlier run has made another. */
-async function isUnmoved(turn: TurnRun, key: EffectKey): Promise<boolean> {
+function isUnmoved(turn: TurnRun, key: EffectKey): Awaitable<boolean> {
   const { session, environment, environmentMark } = turn;
   if (environment === undefined || environmentMark !== session.catalogKey) return false;
-  return !(await isRecorded(turn, key));
+  const known = isRecorded(turn, key);
+  return isPromise(known) ? known.then((isKnown) => !isKnown) : !known;
 }
 
 function use(turn: TurnRun, environment: Environment): void {

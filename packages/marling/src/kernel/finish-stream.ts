@@ -3,10 +3,16 @@ import type { StreamFinishReason } from "../plugin/hook-context.ts";
 import { reportIssues } from "./lifecycle.ts";
 import type { TurnRun } from "./turn-run.ts";
 
-/** Tells the hooks that a stream is over. Their failures are reported; the call's result stands. Never rejects. */
-export async function finishStream(turn: TurnRun, reason: StreamFinishReason): Promise<void> {
+/**
+ * Tells the hooks that a stream is over; nothing is waited for where there are none. Their failures are reported; the call's
+ * result stands. Never rejects.
+ */
+export function finishStream(turn: TurnRun, reason: StreamFinishReason): Promise<void> | undefined {
+  return turn.session.plugins.hasAssistantStreamFinishedHooks ? tellHooks(turn, reason) : undefined;
+}
+
+async function tellHooks(turn: TurnRun, reason: StreamFinishReason): Promise<void> {
   const { plugins, id } = turn.session;
-  if (!plugins.hasAssistantStreamFinishedHooks) return;
   try {
     await plugins.finishAssistantStream(id, reason);
   } catch (thrown) {

@@ -4,6 +4,7 @@
 //   MC3  a call that an earlier run made is shown again as what counts of it: its last attempt, with the reasoning and
 //        the text that hooks let through, and nothing of attempts that were given up.
 
+import { isPromise } from "../base/deferred.ts";
 import { MarlingError, messageOf } from "../base/errors.ts";
 import { unreachable } from "../base/unreachable.ts";
 import type { ModelCallOptions, ModelRequest } from "../llm/contract.ts";
@@ -12,6 +13,7 @@ import { visibleTexts } from "../model/model-response.ts";
 import type { ModelCallRecord } from "../model/turn.ts";
 import { NO_USAGE } from "../model/usage.ts";
 import type { StreamFinishReason } from "../plugin/hook-context.ts";
+import type { Awaitable } from "../plugin/hooks.ts";
 import { serviceView } from "../plugin/host-services.ts";
 import type { ModelCallResult, TurnEffect, TurnRecord } from "../turn/effect.ts";
 import { finishStream } from "./finish-stream.ts";
@@ -82,10 +84,7 @@ export async function performModelCall(
     const recorded = await performEffect<RecordedCall>(
       turn,
       { key, kind, replayed, asks, formerly },
-      async (scope) => ({
-        ...(await callModel(scope, { round, records, made, span })),
-        calls: made,
-      }),
+      (scope) => callModel(scope, { round, records, made, span }),
     );
     const { calls, result } = recorded;
     span?.close("model_call", modelCallPayload({ round, model, calls, result, replayed: isReplayed }));
@@ -112,11 +111,12 @@ function messageIds(records: readonly TurnRecord[], from = 0): string {
   return ids.join("\n");
 }
 
-async function callModel(turn: TurnRun, call: ModelCall): Promise<Pick<Ended, "result" | "prose">> {
+async function callModel(turn: TurnRun, call: ModelCall): Promise<RecordedCall> {
   try {
-    const { reason, ...ended } = await tryModels(turn, call);
-    if (reason !== undefined) await finishStream(turn, reason);
-    return ended;
+    const { reason, result, prose } = await tryModels(turn, call);
+    const told = reason === undefined ? undefined : finishStream(turn, reason);
+    if (told !== undefined) await told;
+    return { result, ...(prose === undefined ? {} : { prose }), calls: call.made };
   } catch (thrown) {
     if (call.made.length > 0) await finishStream(turn, "provider_error");
     throw thrown;
@@ -223,7 +223,8 @@ async function attempt(turn: TurnRun, ask: Attempt, made: ModelCallRecord[]): Pr
     const { signal } = stream;
     const sink = traced === undefined ? stream.sink : traced.sink(stream.sink);
     const end = await stream.settle(callPort(ask, { sink, signal, blobs: parts.store.blobs }));
-    const ended = await conclude(turn, stream, end);
+    const concluded = conclude(turn, stream, end);
+    const ended = isPromise(concluded) ? await concluded : concluded;
     finish(ended.result, howItEnded(ended));
     return ended;
   } catch (thrown) {
@@ -251,8 +252,8 @@ function brokenPort(code: string, message: string): ModelOutcome {
   return { kind: "failure", failure: { kind: "unknown", code, message, retryable: false } };
 }
 
-/** What the attempt came to, after the response hooks. */
-async function conclude(turn: TurnRun, stream: ModelStream, end: StreamEnd): Promise<Ended<ModelOutcome>> {
+/** What the attempt came to, after the response hooks; at once where there are none. */
+function conclude(turn: TurnRun, stream: ModelStream, end: StreamEnd): Awaitable<Ended<ModelOutcome>> {
   switch (end.kind) {
     case "cancelled":
       return {
@@ -260,19 +261,30 @@ async function conclude(turn: TurnRun, stream: ModelStream, end: StreamEnd): Pro
         reason: "cancelled",
       };
     case "aborted":
-      return { result: await transformResponse(turn, spoken(stream)), reason: "aborted" };
+      return hasResponseHooks(turn)
+        ? transformResponse(turn, spoken(stream)).then((result) => ({ result, reason: "aborted" }))
+        : { result: { kind: "response", response: spoken(stream) }, reason: "aborted" };
     case "failure":
       return { result: { ...end, failure: { ...end.failure, usage: stream.usage ?? NO_USAGE } } };
     case "response": {
-      const response = await transformResponse(turn, asSeen(end.response, stream));
-      const shown = stream.hasText
-        ? showRest(turn, response.response, stream)
-        : showProse(turn, response.response, stream.round);
-      return { result: response, reason: "complete", ...shown };
+      const seen = asSeen(end.response, stream);
+      return hasResponseHooks(turn)
+        ? transformResponse(turn, seen).then(({ response }) => complete(turn, stream, response))
+        : complete(turn, stream, seen);
     }
     default:
       return unreachable(end);
   }
+}
+
+/** A response that counts as it is; of its text, what watchers have not seen is shown. */
+function complete(turn: TurnRun, stream: ModelStream, response: ModelResponse): Ended<ModelOutcome> {
+  const shown = stream.hasText ? showRest(turn, response, stream) : showProse(turn, response, stream.round);
+  return { result: { kind: "response", response }, reason: "complete", ...shown };
+}
+
+function hasResponseHooks({ session }: TurnRun): boolean {
+  return session.plugins.hasAssistantResponseHooks;
 }
 
 /** What was said before the stream ended early. */
@@ -305,7 +317,6 @@ async function transformResponse(
   response: ModelResponse,
 ): Promise<Extract<ModelOutcome, { kind: "response" }>> {
   const { plugins, id } = turn.session;
-  if (!plugins.hasAssistantResponseHooks) return { kind: "response", response };
   const transforms = await plugins.transformAssistantResponse(id, response);
   for (const { pluginId, value } of transforms) emitPluginEvents(turn, pluginId, value.events ?? []);
   const last = transforms.at(-1)?.value.response ?? response;

@@ -105,7 +105,11 @@ export class ModelStream {
     signal.addEventListener("abort", end, { once: true });
     if (signal.aborted) end();
     try {
-      return await this.#settle(call);
+      call.then(this.#ended.resolve, this.#ended.reject);
+      const outcome = await this.#ended.promise;
+      if (this.#pump !== undefined) await this.#pump; // A hook that was asked is waited for: what it writes belongs to this call.
+      if (this.#isAborted && this.#hookFailure === undefined) await this.#awaitUsage(call);
+      return this.#endOf(outcome);
     } finally {
       this.#isOver = true;
       signal.removeEventListener("abort", end);
@@ -113,11 +117,7 @@ export class ModelStream {
     }
   }
 
-  async #settle(call: Promise<ModelOutcome>): Promise<StreamEnd> {
-    call.then(this.#ended.resolve, this.#ended.reject);
-    const outcome = await this.#ended.promise;
-    if (this.#pump !== undefined) await this.#pump; // A hook that was asked is waited for: what it writes belongs to this call.
-    if (this.#isAborted && this.#hookFailure === undefined) await this.#awaitUsage(call);
+  #endOf(outcome: ModelOutcome | undefined): StreamEnd {
     if (outcome !== undefined) this.#noteUsage(outcome);
     else this.#abort?.abort(new DOMException("the stream was ended", "AbortError"));
     if (this.#hookFailure !== undefined) throw this.#hookFailure.thrown;
@@ -163,8 +163,10 @@ export class ModelStream {
   #pass(part: ModelStreamPart): Awaitable<void> {
     if (part.kind !== "usage" && (this.#isAborted || this.#turn.control.isCancelled)) return;
     if (!this.#needsHooks(part)) return this.#take(part);
-    if (part.kind === "attempt_reset")
-      return finishStream(this.#turn, "attempt_reset").then(() => this.#take(part));
+    if (part.kind === "attempt_reset") {
+      const told = finishStream(this.#turn, "attempt_reset");
+      return told === undefined ? this.#take(part) : told.then(() => this.#take(part));
+    }
     if (part.kind !== "text_delta") return this.#take(part);
     this.#hasText = true;
     const { session } = this.#turn;

@@ -181,7 +181,7 @@ type Earlier = { readonly kind: "refused" } | { readonly kind: "ran"; readonly a
 async function cameTo(turn: TurnRun, { callId }: DispatchCall, round: number): Promise<Earlier | undefined> {
   if (await isRecorded(turn, refusalKey(callId, round))) return { kind: "refused" };
   const { effects } = turn.session.parts;
-  const hasBegun = (number: number): Promise<boolean> | undefined =>
+  const hasBegun = (number: number): Awaitable<boolean> | undefined =>
     effects.hasBegun?.(nameOf(turn), attemptKey(callId, round, number) as EffectKey);
   let attempts = 0;
   while ((await hasBegun(attempts + 1)) === true) attempts += 1;

@@ -206,8 +206,13 @@ function recordOf<T>(
 }
 
 /** Whether an earlier run of the turn has come to an effect. */
-export async function isRecorded(turn: TurnRun, key: string): Promise<boolean> {
-  return (await turn.session.parts.effects.knows?.(nameOf(turn), key as EffectKey)) === true;
+export function isRecorded(turn: TurnRun, key: string): boolean | Promise<boolean> {
+  return turn.session.parts.effects.knows?.(nameOf(turn), key as EffectKey) ?? false;
+}
+
+/** Whether an earlier run of the turn has come further than this one. */
+export function isReplaying(turn: TurnRun): boolean | Promise<boolean> {
+  return turn.session.parts.effects.isReplaying?.(nameOf(turn)) ?? false;
 }
 
 /** The effect that is an attempt of a call. */

@@ -24,17 +24,12 @@ export const CANCEL_GRACE_MS = 50;
  * Runs calls at once, up to the cap, then the serial ones one by one; the results are in the order of the items.
  * A rejection of `run` is a fault: nothing more begins, and it is passed on when what runs has settled.
  */
-export async function runConcurrently<T, R>(
+export function runConcurrently<T, R>(
   items: readonly T[],
   run: (item: T, index: number) => Promise<R>,
   options: ConcurrentOptions<T, R>,
 ): Promise<readonly R[]> {
-  const lanes = new Lanes(items, run, options);
-  try {
-    return await lanes.settled;
-  } finally {
-    lanes.release();
-  }
+  return new Lanes(items, run, options).settled;
 }
 
 /** Two lanes: what runs at once, and behind it what runs alone. Costs a call one promise beside its own. */
@@ -77,12 +72,6 @@ class Lanes<T, R> {
     return this.#settled.promise;
   }
 
-  /** Leaves nothing behind, no timer and nothing at the signal. */
-  release(): void {
-    this.#options.signal.removeEventListener("abort", this.#giveGrace);
-    this.#stopTimer?.();
-  }
-
   /** Begins what may begin, and ends when nothing runs and nothing will. */
   #goOn(): void {
     while (this.#mayBegin()) {
@@ -91,8 +80,15 @@ class Lanes<T, R> {
       this.#begin(place);
     }
     if (this.#running.size > 0) return;
+    this.#release();
     if (this.#fault === undefined) this.#settled.resolve(this.#results);
     else this.#settled.reject(this.#fault.thrown);
+  }
+
+  /** Leaves nothing behind, no timer and nothing at the signal. */
+  #release(): void {
+    this.#options.signal.removeEventListener("abort", this.#giveGrace);
+    this.#stopTimer?.();
   }
 
   #mayBegin(): boolean {

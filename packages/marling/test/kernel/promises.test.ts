@@ -6,23 +6,26 @@ import { describe, expect, test } from "vitest";
 import { onDisk, USAGE } from "./costs-support.ts";
 import { plugin } from "./model-support.ts";
 
-/** The promises of a turn in which the model asks for so many calls at once. */
-async function promisesOfCalls(count: number): Promise<number> {
+/** The promises of a turn of so many rounds, in each of which the model asks for so many calls at once. */
+async function promisesOfCalls({ rounds, calls }: { rounds: number; calls: number }): Promise<number> {
   let made = 0;
   const hook = createHook({
     init: (_id, type) => {
       if (type === "PROMISE") made += 1;
     },
   });
+  let asked = 0;
   const model: ModelPort = {
     id: "calls",
-    call: async ({ messages }) => {
-      const isAnswer = messages.at(-1)?.role === "tool";
-      const calls = Array.from(
-        { length: count },
-        (_, n) => ({ kind: "tool_call", callId: `c${n}`, name: "look", args: `{"at":${n}}` }) as const,
+    call: async () => {
+      const isAnswer = asked === rounds;
+      asked += 1;
+      const wanted = Array.from(
+        { length: calls },
+        (_, n) =>
+          ({ kind: "tool_call", callId: `c${asked}_${n}`, name: "look", args: `{"at":${n}}` }) as const,
       );
-      const parts = isAnswer ? [{ kind: "text", text: "Done." } as const] : calls;
+      const parts = isAnswer ? [{ kind: "text", text: "Done." } as const] : wanted;
       return { kind: "response", response: { parts, usage: USAGE, finish: isAnswer ? "stop" : "tool_use" } };
     },
   };
@@ -35,9 +38,17 @@ async function promisesOfCalls(count: number): Promise<number> {
 }
 
 test("[DP5] a call in which nobody else takes part makes at most 26 promises, from its check to its write", async () => {
-  const [few, many] = [await promisesOfCalls(2), await promisesOfCalls(12)];
+  const few = await promisesOfCalls({ rounds: 1, calls: 2 });
+  const many = await promisesOfCalls({ rounds: 1, calls: 12 });
   expect((many - few) / 10).toBeGreaterThan(15);
   expect((many - few) / 10).toBeLessThanOrEqual(26);
+});
+
+test("[DP5] a round in which no plugin takes part makes at most 90 promises, its model call and one tool call included", async () => {
+  const few = await promisesOfCalls({ rounds: 2, calls: 1 });
+  const many = await promisesOfCalls({ rounds: 12, calls: 1 });
+  expect((many - few) / 10).toBeGreaterThan(50);
+  expect((many - few) / 10).toBeLessThanOrEqual(90);
 });
 
 interface StreamOptions {
