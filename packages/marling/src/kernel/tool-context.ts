@@ -1,6 +1,8 @@
 // What the code of a tool is given beside its arguments.
 //   TC1  what few tools ask for is made when it is read: the signal, the host and the idempotency key. They are members
 //        like the others, so that a context can be taken apart and copied.
+//   TC2  functions have a name before they become members: V8 puts those that are written where a member is set into the old
+//        generation, by a slow way, and there is a context for every attempt.
 
 import type { Json } from "../model/json.ts";
 import { type PendingResult, pendingResult } from "../model/tool-output.ts";
@@ -63,18 +65,26 @@ class CallContext implements ToolContext {
     const { session } = scope;
     const { callId, name, grant } = call;
     const { paths } = session.frame.assignment.authority;
+    const progress = (message: string): void => scope.emit({ kind: "tool_progress", callId, name, message });
+    const completionKey = (): Promise<string> => init.completionKey();
+    const callTools = (calls: readonly NestedCall[]): Promise<readonly NestedReply[]> =>
+      init.callTools(calls);
+    const put: AttachmentWriter["put"] = (bytes, mediaType) =>
+      writeAttachment(session.parts, bytes, mediaType);
+    const directCompletion: ToolContext["directCompletion"] = (request, usageSource = name) =>
+      this.host.directCompletion(request, usageSource);
     this.sessionId = session.id;
     this.turnId = scope.turnId;
     this.callId = callId;
     this.frameId = session.frameId;
     this.attempt = number;
     this.maxAttempts = maxAttemptsOf(manifest.retry);
-    this.progress = (message) => scope.emit({ kind: "tool_progress", callId, name, message });
-    this.completionKey = () => init.completionKey();
+    this.progress = progress;
+    this.completionKey = completionKey;
     this.pending = pendingResult;
-    this.callTools = (calls) => init.callTools(calls);
-    this.attachments = { put: (bytes, mediaType) => writeAttachment(session.parts, bytes, mediaType) };
-    this.directCompletion = (request, usageSource = name) => this.host.directCompletion(request, usageSource);
+    this.callTools = callTools;
+    this.attachments = { put };
+    this.directCompletion = directCompletion;
     this.#init = init;
     Object.defineProperty(this, "signal", SIGNAL);
     Object.defineProperty(this, "idempotencyKey", IDEMPOTENCY_KEY);

@@ -102,7 +102,8 @@ async function ask(
 function open(model: AiSdkLanguageModel, call: CallOptions, leaving: Leaving): Promise<AiSdkStream> {
   const { abortSignal } = call;
   return new Promise((resolve, reject) => {
-    leaving.leave = () => reject(abortSignal.reason);
+    const leave = (): void => reject(abortSignal.reason);
+    leaving.leave = leave;
     Promise.resolve(model.doStream(call))
       .then(({ stream }) => {
         if (abortSignal.aborted) drop(stream.getReader(), abortSignal.reason);
