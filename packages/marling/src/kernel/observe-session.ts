@@ -11,7 +11,7 @@ export function observeSession(
   const { observation, parts } = session;
   if (parts.effects.remembers !== true) return observation.observe(options);
   return observation.observe(options, () =>
-    parts.watch.listen(() => {
+    parts.watch.listenToOthers(() => {
       refreshIdle(session).catch(() => undefined); // Whoever uses the session next is told.
     }),
   );

@@ -1,5 +1,7 @@
 // Notices what others did to the store: one cheap poll for a whole runtime, and only while somebody listens.
 //   SW1  listeners are told of what this runtime did at once, and of what others did with the next poll.
+//   SW3  who listens to others is told of nothing that this runtime did: what it does in one session costs nothing in those
+//        that are only observed.
 //   SW2  without listeners there is no timer; in the background a sweep comes now and then, which keeps no process alive.
 
 import type { Clock } from "../base/clock.ts";
@@ -21,6 +23,7 @@ export class StoreWatch {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #listeners = new Set<Listener>();
+  readonly #listenersToOthers = new Set<Listener>();
   #mark: number | undefined;
   #stopPoll: (() => void) | undefined;
   #stopSweep: (() => void) | undefined;
@@ -34,14 +37,12 @@ export class StoreWatch {
 
   /** Calls the listener whenever something may have changed, until the function it returns is called. */
   listen(listener: Listener): () => void {
-    this.#listeners.add(listener);
-    this.#schedule();
-    return () => {
-      this.#listeners.delete(listener);
-      if (this.#listeners.size > 0) return;
-      this.#stopPoll?.();
-      this.#stopPoll = undefined;
-    };
+    return this.#listenIn(this.#listeners, listener);
+  }
+
+  /** As `listen`, for what others may have changed. */
+  listenToOthers(listener: Listener): () => void {
+    return this.#listenIn(this.#listenersToOthers, listener);
   }
 
   /**
@@ -76,6 +77,27 @@ export class StoreWatch {
     if (!this.#isClosed) this.#sweep?.();
   }
 
+  /** Something may have changed anywhere. */
+  #tellAll(): void {
+    for (const listener of [...this.#listenersToOthers]) listener();
+    this.notify();
+  }
+
+  #listenIn(listeners: Set<Listener>, listener: Listener): () => void {
+    listeners.add(listener);
+    this.#schedule();
+    return () => {
+      listeners.delete(listener);
+      if (this.#isHeard) return;
+      this.#stopPoll?.();
+      this.#stopPoll = undefined;
+    };
+  }
+
+  get #isHeard(): boolean {
+    return this.#listeners.size + this.#listenersToOthers.size > 0;
+  }
+
   /** Calls `sweep` after what happened here; timed, now and then for as long as the process lives for other reasons. */
   sweep(
     sweep: () => void,
@@ -85,7 +107,7 @@ export class StoreWatch {
     if (this.#isClosed || !isTimed) return;
     const again = (): void => {
       onTime?.();
-      this.notify();
+      this.#tellAll();
       this.sweep(sweep, { isTimed, ...(onTime === undefined ? {} : { onTime }) });
     };
     this.#stopSweep = this.#clock.after(SWEEP_MS, again, { isBackground: true });
@@ -109,7 +131,7 @@ export class StoreWatch {
   }
 
   #schedule(): void {
-    if (this.#isClosed || this.#stopPoll !== undefined || this.#listeners.size === 0) return;
+    if (this.#isClosed || this.#stopPoll !== undefined || !this.#isHeard) return;
     this.#stopPoll = this.#clock.after(POLL_MS, () => void this.#poll());
   }
 
@@ -118,7 +140,7 @@ export class StoreWatch {
     this.#stopPoll = undefined;
     const hasMoved = mark !== this.#mark;
     this.#mark = mark;
-    if (hasMoved) this.notify();
+    if (hasMoved) this.#tellAll();
     this.#schedule();
   }
 }
