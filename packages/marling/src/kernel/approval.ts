@@ -189,7 +189,7 @@ async function wake(
     canPark,
   }: { readonly wait: WaitName; readonly question: ApprovalQuestion; readonly canPark: boolean },
 ): Promise<Decided> {
-  const { watch } = turn.session.parts;
+  const { id, parts } = turn.session;
   const { expiresAt: due } = question;
   if (canPark) throw new TurnParked([{ name: wait.name, due }]);
   let decided: Decided | undefined;
@@ -198,7 +198,7 @@ async function wake(
     return decided !== undefined;
   };
   const stopWaiting = due === undefined ? turn.control.waits() : undefined;
-  await watch.until(check, { due, signal: turn.control.signal }).finally(stopWaiting);
+  await parts.watch.until(check, { of: id, due, signal: turn.control.signal }).finally(stopWaiting);
   turn.control.refuseLost();
   return decided ?? (await decisionSoFar(turn, wait, question)) ?? { decision: "deny" };
 }

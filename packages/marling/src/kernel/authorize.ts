@@ -50,7 +50,7 @@ export async function authorizeSession(
       refuseClosed();
       return (await pending(session)).every(({ turnId }) => turnId !== begun.turnId);
     };
-    await session.parts.watch.until(isOver, { everyMs: LOOK_AGAIN_MS });
+    await session.parts.watch.until(isOver, { of: session.id, everyMs: LOOK_AGAIN_MS });
   }
 }
 

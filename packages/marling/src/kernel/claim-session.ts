@@ -32,7 +32,7 @@ export async function claimSession(
     return lease.generation !== undefined;
   };
   if (lease.generation === undefined && !(await ask()))
-    await parts.watch.until(ask, { everyMs: ASK_AGAIN_MS });
+    await parts.watch.until(ask, { of: session.id, everyMs: ASK_AGAIN_MS });
   if (claimed === undefined && !session.isDoubtful) return { hasMoved: false };
   const revision = claimed?.revision ?? (await parts.store.revision(session.id));
   return { hasMoved: await catchUp(session, revision), ...(claimed === undefined ? {} : { claim: claimed }) };

@@ -51,7 +51,7 @@ export async function withdrawInputs(
     report: withdrawnReport(session, pending, inputId),
   }));
   const outcomes = await store.withdraw(session.id, withdrawals);
-  watch.notify();
+  watch.notify(session.id);
   return ids.map(
     (id) =>
       outcomes.find(({ inputId }) => inputId === id) ?? { inputId: id as InputId, status: "already_claimed" },

@@ -1,10 +1,11 @@
 // Notices what others did to the store: one cheap poll for a whole runtime, and only while somebody listens.
 //   SW1  listeners are told of what this runtime did at once, and of what others did with the next poll.
-//   SW3  who listens to others is told of nothing that this runtime did: what it does in one session costs nothing in those
-//        that are only observed.
+//   SW3  what this runtime did in one session is told to those who listen for that one, and what it did in any to none of
+//        those who listen to others: however many turns run or sleep and sessions are observed, it costs them nothing.
 //   SW2  without listeners there is no timer; in the background a sweep comes now and then, which keeps no process alive.
 
 import type { Clock } from "../base/clock.ts";
+import type { SessionId } from "../model/ids.ts";
 import type { Store } from "../store/contract.ts";
 
 const POLL_MS = 100;
@@ -13,6 +14,8 @@ const SWEEP_MS = 5000;
 type Listener = () => void;
 
 interface UntilOptions {
+  /** The session that `check` looks at. */
+  readonly of: SessionId;
   readonly everyMs?: number;
   /** Wall time. What is far away is left to the sweep, which needs no timer of its own for it. */
   readonly due?: number | undefined;
@@ -22,7 +25,8 @@ interface UntilOptions {
 export class StoreWatch {
   readonly #store: Store;
   readonly #clock: Clock;
-  readonly #listeners = new Set<Listener>();
+  /** By the session that they listen for. */
+  readonly #listeners = new Map<SessionId, Set<Listener>>();
   readonly #listenersToOthers = new Set<Listener>();
   #mark: number | undefined;
   #stopPoll: (() => void) | undefined;
@@ -35,12 +39,16 @@ export class StoreWatch {
     this.#clock = clock;
   }
 
-  /** Calls the listener whenever something may have changed, until the function it returns is called. */
-  listen(listener: Listener): () => void {
-    return this.#listenIn(this.#listeners, listener);
+  /** Calls the listener whenever something may have changed in a session, until the function it returns is called. */
+  listen(of: SessionId, listener: Listener): () => void {
+    const listeners = this.#listeners.get(of) ?? new Set();
+    this.#listeners.set(of, listeners);
+    return this.#listenIn(listeners, listener, () => {
+      if (listeners.size === 0 && this.#listeners.get(of) === listeners) this.#listeners.delete(of);
+    });
   }
 
-  /** As `listen`, for what others may have changed. */
+  /** As `listen`, for what others may have changed in any. */
   listenToOthers(listener: Listener): () => void {
     return this.#listenIn(this.#listenersToOthers, listener);
   }
@@ -49,11 +57,11 @@ export class StoreWatch {
    * Resolves when `check` is true, which is asked now and after every change; after `everyMs` too, and when `due` has
    * come. An aborted signal ends it as well.
    */
-  async until(check: () => Promise<boolean>, options: UntilOptions = {}): Promise<void> {
-    const { signal } = options;
+  async until(check: () => Promise<boolean>, options: UntilOptions): Promise<void> {
+    const { of, signal } = options;
     let wake = (): void => undefined;
     const onMove = (): void => wake();
-    const unlisten = this.listen(onMove);
+    const unlisten = this.listen(of, onMove);
     signal?.addEventListener("abort", onMove, { once: true });
     try {
       for (;;) {
@@ -71,9 +79,10 @@ export class StoreWatch {
     }
   }
 
-  /** Something changed here. */
-  notify(): void {
-    for (const listener of [...this.#listeners]) listener();
+  /** Something changed here: in a session, or without one in any. */
+  notify(of?: SessionId): void {
+    const told = of === undefined ? [...this.#listeners.values()] : [this.#listeners.get(of) ?? []];
+    for (const listener of told.flatMap((listeners) => [...listeners])) listener();
     if (!this.#isClosed) this.#sweep?.();
   }
 
@@ -83,11 +92,12 @@ export class StoreWatch {
     this.notify();
   }
 
-  #listenIn(listeners: Set<Listener>, listener: Listener): () => void {
+  #listenIn(listeners: Set<Listener>, listener: Listener, onLeft: () => void = () => undefined): () => void {
     listeners.add(listener);
     this.#schedule();
     return () => {
       listeners.delete(listener);
+      onLeft();
       if (this.#isHeard) return;
       this.#stopPoll?.();
       this.#stopPoll = undefined;

@@ -89,7 +89,7 @@ export class TurnQueue {
         ...(remembers && !this.#hasSleeper ? { lease: lease.request() } : {}),
       });
       answer(admitted.claim);
-      if (this.#hasSleeper) parts.watch.notify(); // What was answered too late is let go.
+      if (this.#hasSleeper) parts.watch.notify(this.#session.id); // What was answered too late is let go.
       this.#count(admitted);
       const { row, status } = admitted;
       // What somebody else has ended is to be seen here as well; the next one tries again when that fails.
@@ -135,7 +135,7 @@ export class TurnQueue {
     if (status === "requested") {
       const turn = this.#live.get(turnId);
       if (turn?.isParked === false) turn.control.ask(reason);
-      parts.watch.notify();
+      parts.watch.notify(id);
     }
     return status;
   }
@@ -175,9 +175,9 @@ export class TurnQueue {
     code: CloseCode,
     { graceMs = Number.POSITIVE_INFINITY }: { readonly graceMs?: number } = {},
   ): Promise<void> {
-    const { parts, lease } = this.#session;
+    const { id, parts, lease } = this.#session;
     this.#closed ??= code;
-    parts.watch.notify();
+    parts.watch.notify(id);
     const drained = Promise.race([this.#drained(), this.#givenUp.promise]);
     if (graceMs !== Number.POSITIVE_INFINITY && parts.effects.remembers !== true) this.#endWaits();
     if (await isInTime(drained, graceMs, parts)) return;
@@ -222,7 +222,7 @@ export class TurnQueue {
     }
     const reason = "a new input took its place";
     for (const { turnId } of parked) await parts.store.cancel({ sessionId: id, turnId, reason });
-    if (first !== undefined) parts.watch.notify();
+    if (first !== undefined) parts.watch.notify(id);
   }
 
   /** The lease with which an input was accepted whose turn begins at once: nobody can have had it in between. */
@@ -319,7 +319,7 @@ export class TurnQueue {
       return isAwake(session, turn.row);
     };
     try {
-      await session.parts.watch.until(check, { due: parked.due ?? undefined });
+      await session.parts.watch.until(check, { of: session.id, due: parked.due ?? undefined });
     } finally {
       session.lease.wake();
     }

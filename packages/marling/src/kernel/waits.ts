@@ -51,7 +51,7 @@ export class Waits {
       resolution = (await this.find(wait))?.resolution;
       return resolution !== undefined;
     };
-    await this.#watch.until(check, { signal });
+    await this.#watch.until(check, { of: wait.sessionId, signal });
     return resolution;
   }
 

@@ -93,7 +93,9 @@ export async function runUntilAsleep(
   if (options.isNew) parts.effects.begin?.({ sessionId: session.id, turnId: row.turnId });
   lease.onLost = (error) => control.lose(error);
   const unlisten =
-    parts.effects.remembers === true ? parts.watch.listen(() => listenForCancel(session, turn)) : undefined;
+    parts.effects.remembers === true
+      ? parts.watch.listen(session.id, () => listenForCancel(session, turn))
+      : undefined;
   const { trace } = session;
   try {
     trace?.beginTurn().announce("turn_started", started(session, turn, options));

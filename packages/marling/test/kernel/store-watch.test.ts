@@ -4,10 +4,13 @@ import { sqliteStore } from "marling/sqlite";
 import { ManualClock, say } from "marling/testing";
 import { expect, test } from "vitest";
 import { StoreWatch } from "../../src/kernel/store-watch.ts";
+import type { SessionId } from "../../src/model/ids.ts";
 import type { Store } from "../../src/store/contract.ts";
 import { database, live } from "./durable-support.ts";
 
 const POLL_MS = 100;
+const HERE = "here" as SessionId;
+const THERE = "there" as SessionId;
 
 function watched() {
   let mark = 1;
@@ -26,7 +29,7 @@ function watched() {
 
 test("[SW1, SW3] what happens here is told at once, to those who do not listen to others only", async () => {
   const { watch, told, poll, write } = watched();
-  watch.listen(() => told.push("all"));
+  watch.listen(HERE, () => told.push("all"));
   watch.listenToOthers(() => told.push("others"));
   await poll(); // The first one cannot know what was before.
   told.length = 0;
@@ -41,7 +44,10 @@ test("[SW1, SW3] what happens here is told at once, to those who do not listen t
 
 test("[SW2] one poll serves all who listen, and ends with the last of them, whatever they listen to", async () => {
   const { watch, told, poll, write } = watched();
-  const endings = [watch.listen(() => told.push("all")), watch.listenToOthers(() => told.push("others"))];
+  const endings = [
+    watch.listen(HERE, () => told.push("all")),
+    watch.listenToOthers(() => told.push("others")),
+  ];
   await poll();
   told.length = 0;
   endings[0]?.();
@@ -52,6 +58,20 @@ test("[SW2] one poll serves all who listen, and ends with the last of them, what
   write();
   await poll();
   expect(told).toEqual(["others"]);
+});
+
+test("[SW3] what happens here in one session is told to those who listen for it, and what may be in any to all", () => {
+  const { watch, told } = watched();
+  const unlisten = watch.listen(HERE, () => told.push("here"));
+  watch.listen(HERE, () => told.push("here too"));
+  watch.listen(THERE, () => told.push("there"));
+  watch.notify(HERE);
+  expect(told.splice(0)).toEqual(["here", "here too"]);
+  unlisten();
+  watch.notify();
+  expect(told.splice(0)).toEqual(["here too", "there"]);
+  watch.notify("nowhere" as SessionId);
+  expect(told).toEqual([]);
 });
 
 test("[SW3] opening, cancelling in and closing a session looks at no session that is only observed", async () => {
