@@ -79,11 +79,16 @@ export class StoreWatch {
     }
   }
 
-  /** Something changed here: in a session, or without one in any. */
+  /** Something changed here, in a session or without one in any; there may be something to be gone on with now. */
   notify(of?: SessionId): void {
+    this.wake(of);
+    if (!this.#isClosed) this.#sweep?.();
+  }
+
+  /** As `notify`, where nothing is left that others could go on with. */
+  wake(of?: SessionId): void {
     const told = of === undefined ? [...this.#listeners.values()] : [this.#listeners.get(of) ?? []];
     for (const listener of told.flatMap((listeners) => [...listeners])) listener();
-    if (!this.#isClosed) this.#sweep?.();
   }
 
   /** Something may have changed anywhere. */

@@ -177,7 +177,7 @@ export class TurnQueue {
   ): Promise<void> {
     const { id, parts, lease } = this.#session;
     this.#closed ??= code;
-    parts.watch.notify(id);
+    parts.watch.wake(id);
     const drained = Promise.race([this.#drained(), this.#givenUp.promise]);
     if (graceMs !== Number.POSITIVE_INFINITY && parts.effects.remembers !== true) this.#endWaits();
     if (await isInTime(drained, graceMs, parts)) return;

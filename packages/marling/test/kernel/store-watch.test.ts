@@ -80,7 +80,7 @@ test("[SW3] opening, cancelling in and closing a session looks at no session tha
     store: sqliteStore({ path: database() }),
     script: () => say("hi"),
     around: (method, call) => {
-      if (method === "revision" || method === "load") looked.push(method);
+      if (["revision", "load", "workable", "resumable"].includes(method)) looked.push(method);
       return call();
     },
   });
@@ -94,6 +94,7 @@ test("[SW3] opening, cancelling in and closing a session looks at no session tha
   await session.run("hello");
   await session.cancel("no such turn");
   await session.close();
+  expect(looked).not.toContain("workable");
   expect(looked.length).toBeLessThanOrEqual(2); // Of the session itself.
 });
 
