@@ -71,8 +71,8 @@ export class Approvals implements ApprovalAdmin {
     if (typeof actor !== "string" || actor.trim() === "") throw refuse("actor", "a name", actor);
     const at = this.#clock.now();
     const ok = { decision, actor, at, ...(reason === undefined ? {} : { reason: String(reason) }) };
-    const { status } = await this.#store.waits.resolve(String(digest), "approval", { ok });
-    if (status === "resolved") this.#watch.notify();
+    const { status, sessionId } = await this.#store.waits.resolve(String(digest), "approval", { ok });
+    if (status === "resolved") this.#watch.notify(sessionId);
     return STATUS[status];
   }
 

@@ -57,8 +57,8 @@ export class Waits {
 
   async resolve(key: string, kind: WaitKind, raw: unknown): Promise<ResolveStatus> {
     const resolution = decodeResolution(raw);
-    const { status } = await this.#store.waits.resolve(sha256(key), kind, resolution);
-    if (status === "resolved") this.#watch.notify();
+    const { status, sessionId } = await this.#store.waits.resolve(sha256(key), kind, resolution);
+    if (status === "resolved") this.#watch.notify(sessionId);
     return status;
   }
 
