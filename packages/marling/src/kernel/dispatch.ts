@@ -72,11 +72,11 @@ export async function dispatchCalls(
   calls: readonly DispatchCall[],
   options: DispatchOptions,
 ): Promise<readonly CompletedCall[]> {
-  const answer = isReplaying(turn);
-  const hasMore = isPromise(answer) ? await answer : answer;
+  const replaying = isReplaying(turn);
+  const preparing = { ...options, isReplaying: isPromise(replaying) ? await replaying : replaying };
   const runs: DispatchRun[] = [];
   for (const call of calls) {
-    const run = begin(turn, call, { ...options, isReplaying: hasMore });
+    const run = begin(turn, call, preparing);
     runs.push(isPromise(run) ? await run : run);
   }
   const running = runReady(turn, runs.filter(isReady), options);
