@@ -1,8 +1,8 @@
 // Notices what others did to the store: one cheap poll for a whole runtime, and only while somebody listens.
 //   SW1  listeners are told of what this runtime did at once, and of what others did with the next poll.
+//   SW2  without listeners there is no timer; in the background a sweep comes now and then, which keeps no process alive.
 //   SW3  what this runtime did in one session is told to those who listen for that one, and what it did in any to none of
 //        those who listen to others: however many turns run or sleep and sessions are observed, it costs them nothing.
-//   SW2  without listeners there is no timer; in the background a sweep comes now and then, which keeps no process alive.
 
 import type { Clock } from "../base/clock.ts";
 import type { SessionId } from "../model/ids.ts";

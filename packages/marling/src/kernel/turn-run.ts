@@ -11,6 +11,7 @@ import type { ModelCallRecord, PluginEvent, TurnEvent, TurnIssue, TurnOutcome } 
 import type { UsageEntry } from "../model/usage.ts";
 import type { StateDelta } from "../plugin/durable.ts";
 import type { TurnContext } from "../plugin/hook-context.ts";
+import type { Awaitable } from "../plugin/hooks.ts";
 import type { NodeDraft } from "../session/node.ts";
 import type { SessionReadView } from "../session/view.ts";
 import type { ToolState } from "../tool/contract.ts";
@@ -206,12 +207,12 @@ function recordOf<T>(
 }
 
 /** Whether an earlier run of the turn has come to an effect. */
-export function isRecorded(turn: TurnRun, key: string): boolean | Promise<boolean> {
+export function isRecorded(turn: TurnRun, key: string): Awaitable<boolean> {
   return turn.session.parts.effects.knows?.(nameOf(turn), key as EffectKey) ?? false;
 }
 
 /** Whether an earlier run of the turn has come further than this one. */
-export function isReplaying(turn: TurnRun): boolean | Promise<boolean> {
+export function isReplaying(turn: TurnRun): Awaitable<boolean> {
   return turn.session.parts.effects.isReplaying?.(nameOf(turn)) ?? false;
 }
 

@@ -105,15 +105,15 @@ class Lanes<T, R> {
     }
     this.#running.add(place);
     this.#run(item, place).then(
-      (answer) => this.#end(place, () => answer),
+      (answer) => this.#end(place, answer),
       (thrown: unknown) => this.#fail(place, thrown),
     );
   }
 
   /** Takes an answer, unless the call was answered for. */
-  #end(place: number, answer: () => R): void {
+  #end(place: number, answer: R): void {
     if (!this.#running.delete(place)) return;
-    this.#results[place] = answer();
+    this.#results[place] = answer;
     this.#goOn();
   }
 
@@ -124,10 +124,10 @@ class Lanes<T, R> {
   }
 
   readonly #giveGrace = (): void => {
-    const { clock, graceMs = CANCEL_GRACE_MS, cancelled } = this.#options;
+    const { clock, graceMs = CANCEL_GRACE_MS } = this.#options;
     this.#stopTimer = clock.after(graceMs, () => {
       for (const place of this.#running)
-        this.#end(place, () => cancelled(this.#items[place] as T, "running"));
+        this.#end(place, this.#options.cancelled(this.#items[place] as T, "running"));
     });
   };
 }

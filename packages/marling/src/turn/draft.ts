@@ -83,9 +83,7 @@ export function ask(draft: Draft, wanted: Wanted): Step {
   const count = (asked[name] ?? 0) + 1;
   const key = effectKey(count === 1 ? `${round}.${name}` : `${round}.${name}.${count}`);
   const phase: AwaitingPhase = { ...wanted, key };
-  const counts: Record<string, number> = { ...asked };
-  counts[name] = count;
-  const state = { ...draft.state, effects: effects + 1, asked: counts, phase };
+  const state = { ...draft.state, effects: effects + 1, asked: { ...asked, [name]: count }, phase };
   return { kind: "effect", state, effect: effectOf(phase, round), events: draft.events };
 }
 

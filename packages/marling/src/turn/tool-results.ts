@@ -27,15 +27,12 @@ export function alignResults(
  */
 export function toolResultParts(call: CompletedCall): readonly MessagePart[] {
   const { callId, name } = call;
-  const { parts } = call.modelReturn;
-  const isError = call.output.outcome.kind === "success" ? {} : { isError: true };
-  const [only] = parts;
-  if (parts.length === 1 && only?.kind === "text")
-    return [{ kind: "tool_result", callId, name, text: only.text, ...isError }];
-  const attachments = parts
+  const attachments = call.modelReturn.parts
     .filter((part) => part.kind === "attachment")
     .map(({ source }): MessagePart => ({ kind: "attachment", source, callId, name }));
-  return [{ kind: "tool_result", callId, name, text: joinedText(parts), ...isError }, ...attachments];
+  const isError = call.output.outcome.kind === "success" ? {} : { isError: true };
+  const text = joinedText(call.modelReturn.parts);
+  return [{ kind: "tool_result", callId, name, text, ...isError }, ...attachments];
 }
 
 /** Error results for the calls in these records that have none. */
@@ -101,13 +98,13 @@ function newIndex(first: TurnRecord): CallIndex {
 function joinedText(parts: readonly ModelToolReturnPart[]): string {
   let text = "";
   let attachments = 0;
-  for (const [index, part] of parts.entries()) {
+  let before: ModelToolReturnPart["kind"] | undefined;
+  for (const part of parts) {
     if (part.kind === "attachment") {
       attachments += 1;
       text += `[attachment ${attachments}]`;
-      continue;
-    }
-    text += parts[index - 1]?.kind === "text" ? `\n${part.text}` : part.text;
+    } else text += before === "text" ? `\n${part.text}` : part.text;
+    before = part.kind;
   }
   return text;
 }
