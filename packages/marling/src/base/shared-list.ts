@@ -109,7 +109,9 @@ export class SharedList<T> implements Iterable<T> {
 
   /** Where the first item with this key is; `undefined` when there is none, or the list has no key. */
   positionOf(key: string): number | undefined {
-    return this.loadedPositionOf(key) ?? this.#positionIn(key, { isLoadedOnly: false });
+    const loaded = this.loadedPositionOf(key);
+    const isKnown = loaded !== undefined || this.unloaded === 0;
+    return isKnown ? loaded : this.#positionIn(key, { isLoadedOnly: false });
   }
 
   /** As `positionOf`, of an item that is there already; loads nothing. */
@@ -136,6 +138,7 @@ export class SharedList<T> implements Iterable<T> {
 
   /** How many items both versions begin with because they share them; items that are the same by chance do not count. */
   sharedLength(other: SharedList<T>): number {
+    if (this.#segment === other.#segment) return Math.min(this.length, other.length);
     const lengths = new Map<Segment<T>, number>();
     for (let list: SharedList<T> | undefined = this; list !== undefined; list = list.#segment.base)
       lengths.set(list.#segment, list.length);

@@ -28,7 +28,7 @@ import type { TraceSpan } from "./session-trace.ts";
 import { callSlot, callSlotNow } from "./slot-call.ts";
 import { spend } from "./spending.ts";
 import { type AttemptEnd, modelCallPayload, TracedAttempt } from "./trace-model.ts";
-import { emitPluginEvents, performEffect, type TurnRun, viewOf } from "./turn-run.ts";
+import { emitPluginEvents, performEffect, showRecords, type TurnRun, viewOf } from "./turn-run.ts";
 import { processServices } from "./work-host.ts";
 
 type ModelEffect = Extract<TurnEffect, { kind: "model_call" }>;
@@ -80,6 +80,7 @@ export async function performModelCall(
   const asks = { messages: messageIds(records, turn.askedRecords) };
   const formerly = (): typeof asks => ({ messages: messageIds(records) });
   turn.askedRecords = records.length;
+  showRecords(turn, records);
   try {
     const recorded = await performEffect<RecordedCall>(
       turn,

@@ -33,7 +33,7 @@ export interface TransformedContext {
  */
 export async function transformContext(turn: TurnRun): Promise<TransformedContext> {
   const { session } = turn;
-  const base = session.state.graph.messages.append([turn.inputMessage]);
+  const base = session.state.graph.messages.branch().append([turn.inputMessage]);
   if (!session.plugins.hasContextTransforms) {
     session.setContextOverlay({ providers: [], prompts: [], includeBaseTools: true });
     return { shown: base };

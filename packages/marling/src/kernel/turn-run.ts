@@ -49,7 +49,7 @@ export interface TurnRun {
   readonly extension: unknown;
   readonly outputSchema: JsonObject | undefined;
   readonly inputMessage: Message;
-  /** The messages the model is shown before what the turn adds; a transform may have changed them. */
+  /** The messages the model is shown, up to one of the turn's records; a transform may have changed them. */
   shown: SharedList<Message>;
   /** How many of the turn's records are in `shown` already. */
   shownRecords: number;
@@ -89,6 +89,12 @@ export function messagesOf(turn: TurnRun, records: readonly TurnRecord[]): Share
   for (const record of records.slice(turn.shownRecords))
     if (record.kind === "message") added.push(record.message);
   return turn.shown.append(added);
+}
+
+/** Puts the turn's records behind what is shown: whoever looks next pays for what came since. */
+export function showRecords(turn: TurnRun, records: readonly TurnRecord[]): void {
+  turn.shown = messagesOf(turn, records);
+  turn.shownRecords = records.length;
 }
 
 /** The read view that hooks get: the session at the turn's base with the messages in flight. */

@@ -3,6 +3,7 @@
 import { statSync } from "node:fs";
 import { defineTool, type ModelPort, type ModelRequest, type RuntimeOptions, type SessionId } from "marling";
 import { describe, expect, test, vi } from "vitest";
+import { SharedList } from "../../src/base/shared-list.ts";
 import { query } from "../store/sqlite-support.ts";
 import { onDisk, USAGE } from "./costs-support.ts";
 import { plugin } from "./model-support.ts";
@@ -43,6 +44,30 @@ function textOf(kind: string, turn: number): string {
   }
   return text.slice(0, 300);
 }
+
+test("[T7] a turn of 40 rounds puts each of its messages once behind what its model is shown", async () => {
+  const model: ModelPort = {
+    id: "counted",
+    call: async ({ messages }) => {
+      const round = messages.filter(({ role }) => role === "assistant").length + 1;
+      const part =
+        round > 40
+          ? ({ kind: "text", text: "done" } as const)
+          : ({ kind: "tool_call", callId: `c${round}`, name: "look", args: "{}" } as const);
+      const finish = round > 40 ? "stop" : "tool_use";
+      return { kind: "response", response: { parts: [part], usage: USAGE, finish } };
+    },
+  };
+  const { session } = await onDisk({ model });
+  const appending = vi.spyOn(SharedList.prototype, "append");
+  await session.run("Look forty times.");
+  const appended = appending.mock.calls.reduce((sum, [added]) => sum + added.length, 0);
+  appending.mockRestore();
+  const messages = session.read().messages.length;
+  expect(messages).toBe(82);
+  expect(appended).toBeGreaterThanOrEqual(messages); // The committed history, at least.
+  expect(appended).toBeLessThanOrEqual(3 * messages); // Its nodes, its messages, and what the model was shown.
+});
 
 describe("a long session", () => {
   test("[SQ2] a turn hands SQLite as much after 200 turns as after 10, and nothing of what was before", async () => {
