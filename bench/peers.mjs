@@ -39,6 +39,7 @@ const ADAPTERS = [
   "raw",
   "provider-alone",
   "marling",
+  "marling-memory",
   "marling-fetch",
   "marling-native",
   "ai-sdk",

@@ -1,10 +1,11 @@
-// What both adapters of marling share: SQLite with its journal, one tool, and an observer per session.
+// What the adapters of marling share: SQLite with its journal unless they say otherwise, one tool, and an observer per
+// session.
 
 import { createRuntime, defineTool, sqliteStore } from "./marling.mjs";
 import { ADD, add, INSTRUCTIONS } from "./tool.mjs";
 
 /** marling for any model. `replay` is what the tool says of itself; without it, what marling takes for granted. */
-export function connectMarling({ dir, replay, isNamed, plugins = [] }, model) {
+export function connectMarling({ dir, replay, isNamed, plugins = [], isStored = true }, model) {
   const tool = defineTool({
     name: ADD.name,
     description: ADD.description,
@@ -18,7 +19,7 @@ export function connectMarling({ dir, replay, isNamed, plugins = [] }, model) {
     plugins,
     instructions: INSTRUCTIONS,
     turnBudget: 1_000,
-    store: sqliteStore({ path: `${dir}/marling.db` }),
+    ...(isStored ? { store: sqliteStore({ path: `${dir}/marling.db` }) } : {}),
   });
   const open = async (id) => observed(await runtime.session(id));
   const turn = async (watched, text, onDelta) => {
