@@ -5,7 +5,7 @@
 //        changes the next turn, not this one.
 //   EN3  where no code of plugins takes part, it is made when the input is accepted and kept with it, so that it costs no
 //        write of its own.
-//   EN4  sessions of a runtime that have the same environment, and keep it, have one object of it.
+//   EN4  sessions of a runtime that have the same environment have one object of it.
 //   EN5  plugins are asked what they contribute; where they say what they said last, nothing is put together anew.
 
 import { isPromise } from "../base/deferred.ts";
@@ -72,10 +72,9 @@ async function placeEnvironment(
   let made: Environment | undefined;
   const outcome = await performEffect<EnvironmentOutcome>(turn, effect, async (scope) => {
     const contributed = await contributionsTo(scope, records);
-    if (session.parts.effects.remembers !== true) return { environment: environmentOf(session, contributed) };
-    const { environment, ref } = put(session, environmentWith(session, contributed).kept);
-    made = environment;
-    return { ref };
+    const { kept } = environmentWith(session, contributed);
+    made = kept.environment;
+    return session.parts.effects.remembers === true ? { ref: put(session, kept).ref } : { environment: made };
   });
   const kept = "ref" in outcome ? (made ?? (await read(session, outcome.ref))) : outcome.environment;
   use(turn, kept ?? environmentOf(session, await contributionsTo(turn, records)));

@@ -53,6 +53,7 @@ function blobStore(): { readonly store: Store; readonly put: (readonly number[])
       return memory.blobs.put(bytes);
     },
     get: (ref: string) => memory.blobs.get(ref),
+    ref: (bytes: Uint8Array) => memory.blobs.ref(bytes),
   };
   const store = new Proxy(memory, {
     get: (target, member: keyof Store) => {

@@ -1,8 +1,16 @@
 // What turns cost in bytes and copies. Counted, never timed: the same script gives the same numbers.
 
 import { statSync } from "node:fs";
-import { defineTool, type ModelPort, type ModelRequest, type RuntimeOptions, type SessionId } from "marling";
-import { describe, expect, test, vi } from "vitest";
+import {
+  createRuntime,
+  defineTool,
+  type ModelPort,
+  type ModelRequest,
+  type Runtime,
+  type RuntimeOptions,
+  type SessionId,
+} from "marling";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { SharedList } from "../../src/base/shared-list.ts";
 import { query } from "../store/sqlite-support.ts";
 import { onDisk, USAGE } from "./costs-support.ts";
@@ -250,15 +258,25 @@ describe("the environment of a turn", () => {
   });
 });
 
-test.each<[string, Omit<RuntimeOptions, "store">]>([
-  ["where nobody is asked", {}],
-  ["where a prompt hook is", { plugins: [plugin("asked", { prompt: () => [] })] }],
+const inMemory = (options: RuntimeOptions): { readonly runtime: Runtime } => {
+  const runtime = createRuntime(options);
+  onTestFinished(() => runtime.close());
+  return { runtime };
+};
+const asking = { plugins: [plugin("asked", { prompt: () => [] })] };
+
+test.each<[string, typeof onDisk | typeof inMemory, Omit<RuntimeOptions, "store">]>([
+  ["on disk where nobody is asked", onDisk, {}],
+  ["on disk where a prompt hook is", onDisk, asking],
+  ["in memory where nobody is asked", inMemory, {}],
+  ["in memory where a prompt hook is", inMemory, asking],
 ])(
   "[EN4] sessions with the same prompt and tools have one environment, others their own, %s",
-  async (_name, options) => {
+  async (_name, open, options) => {
     const requests: ModelRequest[] = [];
     const model = toolModel(requests);
-    const { runtime } = await onDisk({ ...options, model, instructions: "Say what you saw." });
+    const look = defineTool({ name: "look", description: "Looks.", input: {}, execute: () => "seen" });
+    const { runtime } = await open({ ...options, model, tools: [look], instructions: "Say what you saw." });
     const asked = async (id: string, instructions?: string): Promise<ModelRequest | undefined> => {
       const session = await runtime.session(id, instructions === undefined ? {} : { instructions });
       await session.run("go");

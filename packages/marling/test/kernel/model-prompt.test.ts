@@ -144,7 +144,11 @@ describe("a prompt that is made again", () => {
     };
     await scene.run("Hi");
     await scene.run("Hi again");
-    scene.session.plugins.toolRegistry.setMembership(["saw"], false);
+    expect(rendered).toHaveLength(1); // Nothing moved: nothing is put together.
+    const { toolRegistry } = scene.session.plugins;
+    for (const isMember of [false, true]) toolRegistry.setMembership(["saw"], isMember);
+    await scene.run("It is back.");
+    toolRegistry.setMembership(["saw"], false);
     await scene.run("And now?");
     expect(rendered).toHaveLength(3);
     expect(rendered[1]).toBe(rendered[0]);
