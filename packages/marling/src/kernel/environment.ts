@@ -76,8 +76,8 @@ async function placeEnvironment(
     made = kept.environment;
     return session.parts.effects.remembers === true ? { ref: put(session, kept).ref } : { environment: made };
   });
-  const kept = "ref" in outcome ? (made ?? (await read(session, outcome.ref))) : outcome.environment;
-  use(turn, kept ?? environmentOf(session, await contributionsTo(turn, records)));
+  made ??= "ref" in outcome ? await read(session, outcome.ref) : outcome.environment;
+  use(turn, made ?? environmentOf(session, await contributionsTo(turn, records)));
 }
 
 /** Makes the environment of the next turn and keeps it, where that can be done without asking anybody. */

@@ -83,7 +83,7 @@ export interface TurnRun {
   emit(event: TurnEvent): void;
 }
 
-/** The messages of a turn as the model sees them, what is in flight included. Costs what the turn added. */
+/** The messages of a turn as the model sees them, what is in flight included. Costs what is not in `shown` yet. */
 export function messagesOf(turn: TurnRun, records: readonly TurnRecord[]): SharedList<Message> {
   const added: Message[] = [];
   for (const record of records.slice(turn.shownRecords))

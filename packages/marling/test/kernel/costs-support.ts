@@ -1,4 +1,4 @@
-// A session on disk whose writes and reads are counted, for the tests of what turns cost.
+// Runtimes for the tests of what turns cost: on disk, with writes and reads counted, and in memory.
 
 import { join } from "node:path";
 import {
@@ -31,6 +31,13 @@ export interface OnDisk {
   written(): string;
   /** The rows that were read since the last call, and those of commits with their nodes. */
   read(): { readonly rows: number; readonly nodes: number };
+}
+
+/** A runtime with the same tool that keeps nothing. */
+export function inMemory(options: Omit<RuntimeOptions, "store">): Pick<OnDisk, "runtime"> {
+  const runtime = createRuntime({ tools: [look], ...options });
+  onTestFinished(() => runtime.close());
+  return { runtime };
 }
 
 export async function onDisk(options: Omit<RuntimeOptions, "store">): Promise<OnDisk> {

@@ -1,19 +1,11 @@
 // What turns cost in bytes and copies. Counted, never timed: the same script gives the same numbers.
 
 import { statSync } from "node:fs";
-import {
-  createRuntime,
-  defineTool,
-  type ModelPort,
-  type ModelRequest,
-  type Runtime,
-  type RuntimeOptions,
-  type SessionId,
-} from "marling";
-import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { defineTool, type ModelPort, type ModelRequest, type RuntimeOptions, type SessionId } from "marling";
+import { describe, expect, test, vi } from "vitest";
 import { SharedList } from "../../src/base/shared-list.ts";
 import { query } from "../store/sqlite-support.ts";
-import { onDisk, USAGE } from "./costs-support.ts";
+import { inMemory, onDisk, USAGE } from "./costs-support.ts";
 import { plugin } from "./model-support.ts";
 
 /** What a model says in a turn. */
@@ -258,11 +250,6 @@ describe("the environment of a turn", () => {
   });
 });
 
-const inMemory = (options: RuntimeOptions): { readonly runtime: Runtime } => {
-  const runtime = createRuntime(options);
-  onTestFinished(() => runtime.close());
-  return { runtime };
-};
 const asking = { plugins: [plugin("asked", { prompt: () => [] })] };
 
 test.each<[string, typeof onDisk | typeof inMemory, Omit<RuntimeOptions, "store">]>([
@@ -275,8 +262,7 @@ test.each<[string, typeof onDisk | typeof inMemory, Omit<RuntimeOptions, "store"
   async (_name, open, options) => {
     const requests: ModelRequest[] = [];
     const model = toolModel(requests);
-    const look = defineTool({ name: "look", description: "Looks.", input: {}, execute: () => "seen" });
-    const { runtime } = await open({ ...options, model, tools: [look], instructions: "Say what you saw." });
+    const { runtime } = await open({ ...options, model, instructions: "Say what you saw." });
     const asked = async (id: string, instructions?: string): Promise<ModelRequest | undefined> => {
       const session = await runtime.session(id, instructions === undefined ? {} : { instructions });
       await session.run("go");
