@@ -154,16 +154,30 @@ async function settledWithin(work: Promise<void>, ms: number): Promise<void> {
   cancel();
 }
 
-const INHERITED = new Set(["PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER", "SHELL"]);
+/** What a locale is made of, name by name: a host may keep a key under any other name that begins with `LC_`. */
+const LOCALE = [
+  "LC_ADDRESS",
+  "LC_ALL",
+  "LC_COLLATE",
+  "LC_CTYPE",
+  "LC_IDENTIFICATION",
+  "LC_MEASUREMENT",
+  "LC_MESSAGES",
+  "LC_MONETARY",
+  "LC_NAME",
+  "LC_NUMERIC",
+  "LC_PAPER",
+  "LC_TELEPHONE",
+  "LC_TIME",
+];
+const INHERITED = new Set(["PATH", "HOME", "LANG", ...LOCALE, "TERM", "TMPDIR", "USER", "SHELL"]);
 
 /** The allow list, and over it what the spec gives. */
 function monitorEnvironment(
   environment: Readonly<Record<string, string | undefined>>,
   added: Readonly<Record<string, string>>,
 ): Record<string, string | undefined> {
-  const inherited = Object.entries(environment).filter(
-    ([name]) => INHERITED.has(name) || name.startsWith("LC_"),
-  );
+  const inherited = Object.entries(environment).filter(([name]) => INHERITED.has(name));
   return { ...Object.fromEntries(inherited), ...added };
 }
 

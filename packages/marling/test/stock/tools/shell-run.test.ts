@@ -85,6 +85,10 @@ test("[SH1] security rule 6: the environment is an allow list without keys", asy
     LD_PRELOAD: "/tmp/x.so",
     SSH_AUTH_SOCK: "/tmp/agent",
     lc_all: "x",
+    LC_PAPER: "C",
+    LC_API_KEY: "sk-secret",
+    LC_: "secret",
+    LC_ALL_TOKEN: "secret",
   };
   const { value } = await shellBench({ environment, env: { CI: "1", TERM: "xterm" } });
   const { output } = await value<Ran>("shell", { command: "env" });
@@ -98,6 +102,7 @@ test("[SH1] security rule 6: the environment is an allow list without keys", asy
     "HOME",
     "LANG",
     "LC_ALL",
+    "LC_PAPER",
     "PATH",
     "SHELL",
     "TERM",

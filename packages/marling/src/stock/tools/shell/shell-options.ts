@@ -113,12 +113,28 @@ function numbersOf(settings: ShellSettings): Numbers {
   return Object.fromEntries(given) as Numbers; // The names are those of the defaults.
 }
 
-const ALLOWED = new Set(["PATH", "HOME", "LANG", "TERM", "TZ", "TMPDIR", "USER", "SHELL"]);
+/** What a locale is made of, name by name: a host may keep a key under any other name that begins with `LC_`. */
+const LOCALE = [
+  "LC_ADDRESS",
+  "LC_ALL",
+  "LC_COLLATE",
+  "LC_CTYPE",
+  "LC_IDENTIFICATION",
+  "LC_MEASUREMENT",
+  "LC_MESSAGES",
+  "LC_MONETARY",
+  "LC_NAME",
+  "LC_NUMERIC",
+  "LC_PAPER",
+  "LC_TELEPHONE",
+  "LC_TIME",
+];
+const ALLOWED = new Set(["PATH", "HOME", "LANG", ...LOCALE, "TERM", "TZ", "TMPDIR", "USER", "SHELL"]);
 
 /** The allow list: what programs need to run and to print, and nothing that could be a key. */
 function allowed(environment: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const known = Object.entries(environment).flatMap(([name, value]) =>
-    value !== undefined && (ALLOWED.has(name) || name.startsWith("LC_")) ? [[name, value] as const] : [],
+    value !== undefined && ALLOWED.has(name) ? [[name, value] as const] : [],
   );
   return Object.fromEntries(known);
 }
