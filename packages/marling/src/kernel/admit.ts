@@ -12,6 +12,7 @@ import { type Message, textMessage, toMessage } from "../model/message.ts";
 import type { DeliveryName } from "../model/trigger-store.ts";
 import type { TurnInput } from "../model/turn.ts";
 import type { Admission, InboxRow, LeaseRequest } from "../store/contract.ts";
+import { readKey } from "./read-key.ts";
 import type { ResidentSession } from "./resident-session.ts";
 
 export interface AdmitOptions {
@@ -47,12 +48,13 @@ export async function admit(
   options: AdmitOptions,
 ): Promise<Admitted> {
   const asSubmitted = decodeTurnInput(submitted);
+  const key = readKey(options.key);
   const stored = storedInputs(session, options);
   const { store } = session.parts;
   const wanted = {
     sessionId: session.id,
     submitted: { input: comparable(session, asSubmitted), ...stored },
-    ...(options.key === undefined ? {} : { key: options.key }),
+    ...(key === undefined ? {} : { key }),
     ...(options.id === undefined ? {} : { turnId: turnId(options.id) }),
     ...(options.deliver === undefined ? {} : { deliver: options.deliver }),
   };

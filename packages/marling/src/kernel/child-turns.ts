@@ -16,6 +16,7 @@ import type { StartedTurn, StartTurnOptions } from "../model/session-host.ts";
 import type { TurnEvent, TurnInput, TurnReport } from "../model/turn.ts";
 import { isNoUsage, type UsageEntry } from "../model/usage.ts";
 import { commitBeside, operationOf } from "./commit.ts";
+import { readKey } from "./read-key.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { serviceKey } from "./service-scope.ts";
 import { isBelow } from "./session-reach.ts";
@@ -60,7 +61,7 @@ export class ChildTurns {
   ): Promise<StartedTurn> {
     const reader = outputReader(outputSchema);
     const scope = this.#scope;
-    const key = scope === undefined ? given : serviceKey(scope, "turn", given);
+    const key = scope === undefined ? given : serviceKey(scope, "turn", readKey(given));
     const child = await this.#session.parts.sessions.openBelow(sessionId, this.#session);
     const { session, queue } = child;
     if (session === this.#session && queue.isBusy) throw busy(session);

@@ -12,6 +12,7 @@ import type {
   TriggerHost,
 } from "../plugin/work-host.ts";
 import type { TaskRecord, TaskRun, TaskSpec } from "../work/task.ts";
+import { readKey } from "./read-key.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { serviceKey } from "./service-scope.ts";
 import { monitorSnapshot, startMonitor, stopMonitor, takeMonitorUpdates } from "./session-monitors.ts";
@@ -159,7 +160,8 @@ async function inject({ from, to, scope }: Injection, { id, message }: InjectedI
   const input = { text: textOf(words), ...(attachments.length === 0 ? {} : { attachments }) };
   const { queue } = await from.parts.sessions.openBelow(to.id, from);
   const key =
-    id ?? (scope === undefined ? undefined : `${from.id}:${serviceKey(scope, "injected", undefined)}`);
+    readKey(id, "injected input: id") ??
+    (scope === undefined ? undefined : `${from.id}:${serviceKey(scope, "injected", undefined)}`);
   await queue.submit(input, {
     deliver: "active_turn",
     cause: { kind: "injected", id: from.id },

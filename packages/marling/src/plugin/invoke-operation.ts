@@ -191,8 +191,8 @@ function decodeDirectives(raw: unknown): readonly OperationDirective[] {
       );
     if (typeof input !== "string" && !isJsonObject(input))
       throw new MarlingError("invalid_directive", `${where}.input: expected a text or an input`);
-    if (key !== undefined && typeof key !== "string")
-      throw new MarlingError("invalid_directive", `${where}.key: expected a string`);
+    if (key !== undefined && (typeof key !== "string" || key === ""))
+      throw new MarlingError("invalid_directive", `${where}.key: expected a non-empty string`);
     return Object.freeze({ kind, input: input as TurnInput | string, ...(key === undefined ? {} : { key }) });
   });
 }

@@ -81,13 +81,6 @@ describe("asking twice", () => {
     expect(asked).toEqual(["Go"]);
   });
 
-  test("[ST3] a key that is empty is a key like any other", async () => {
-    const { session } = await stage({ script: [say("One."), say("Two.")] });
-    await play(session.turn("Go", { key: "" }));
-    expect((await session.turn("Else").accepted).status).toBe("accepted");
-    expect((await session.turn("Go", { key: "" }).accepted).status).toBe("duplicate");
-  });
-
   test("[ST3] an id that a later turn would have derived is left to who took it", async () => {
     const { session } = await stage({ script: () => say("Hi.") });
     await play(session.turn("One", { id: "s:turn:2" }));
