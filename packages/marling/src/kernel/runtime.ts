@@ -16,6 +16,7 @@ import { OpenSessions } from "./open-sessions.ts";
 import type { KernelParts } from "./parts.ts";
 import { Recovery, type RecoveryReport } from "./recovery.ts";
 import type { Session } from "./session.ts";
+import { readFilter } from "./session-filter.ts";
 import { storedAssignment } from "./session-state.ts";
 import { refuseNested, type Tenancy, Tenants } from "./tenants.ts";
 import type { TriggerPump } from "./trigger-pump.ts";
@@ -108,7 +109,7 @@ export class Runtime implements AsyncDisposable {
     });
     this.triggers = this.#triggerAdmin();
     this.sessions = Object.freeze({
-      list: async (filter = {}) => parts.store.list(filter),
+      list: async (filter?: SessionFilter) => parts.store.list(readFilter(filter)),
       exists: async (id: string) => parts.store.exists(sessionId(id)),
       delete: (id: string) => this.#delete(sessionId(id)),
       fork: (id: string, to: { readonly as: string; readonly at?: string }) => this.#fork(sessionId(id), to),

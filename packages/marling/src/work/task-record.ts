@@ -26,7 +26,10 @@ interface Beginning {
 
 /** The record of a task that begins now. A malformed spec throws `invalid_task` naming the member. */
 export function newRecord(spec: TaskSpec, { sessionId, state, now }: Beginning): TaskRecord {
-  const checked = decodeSpec(decodeMember(spec, "task"), "task");
+  const json = objectOf(decodeMember(spec, "task"), "task");
+  refuseUnknown(json, SPEC_MEMBERS, "task");
+  const checked = decodeSpec(json, "task");
+  if (isJsonObject(json.durable)) refuseUnknown(json.durable, DURABLE_MEMBERS, "task.durable");
   const first = state ?? (checked.durable === undefined ? "running" : "pending");
   return Object.freeze({ ...checked, sessionId, state: first, attempt: 1, createdAt: now, updatedAt: now });
 }
@@ -75,6 +78,32 @@ export function endedRecord(
 /** What a record says of something that was thrown. */
 export function failureOf(thrown: unknown): TaskFailure {
   return { code: MarlingError.is(thrown) ? thrown.code : "task_failed", message: messageOf(thrown) };
+}
+
+const SPEC_MEMBERS: { readonly [M in keyof Required<TaskSpec>]: true } = {
+  id: true,
+  kind: true,
+  producer: true,
+  childSessionId: true,
+  parentTaskId: true,
+  label: true,
+  cancelPolicy: true,
+  closePolicy: true,
+  maxAttempts: true,
+  idempotencyKey: true,
+  durable: true,
+};
+const DURABLE_MEMBERS: { readonly [M in keyof Required<TaskDurability>]: true } = {
+  recovery: true,
+  input: true,
+};
+
+/** A misspelt policy would be none. */
+function refuseUnknown(json: JsonObject, members: object, where: string): void {
+  const unknown = Object.keys(json).find((name) => !Object.hasOwn(members, name));
+  if (unknown === undefined) return;
+  const expected = `no other member than ${Object.keys(members).join(", ")}`;
+  throw refuse(`${where}.${unknown}`, expected, json[unknown]);
 }
 
 type CheckedSpec = TaskSpec & Required<Pick<TaskSpec, "cancelPolicy" | "closePolicy">>;

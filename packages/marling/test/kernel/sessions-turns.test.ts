@@ -242,6 +242,20 @@ describe("the sessions of a runtime", () => {
     expect((await rejectionOf(runtime.sessions.list({ limit: 0 }))).code).toBe("invalid_input");
   });
 
+  test.each([
+    ["an unknown member", { preffix: "b/" }, "preffix"],
+    ["an unknown member beside known ones", { prefix: "b/", title: "x" }, "title"],
+    ["a prefix that is no text", { prefix: 7 }, "prefix"],
+    ["a cursor that is no text", { cursor: null }, "cursor"],
+    ["no object", "b/", "filter"],
+    ["nothing", null, "filter"],
+  ])("[ST5] a list by %s is refused", async (_what, filter, option) => {
+    const { runtime } = await stage();
+    const error = await rejectionOf(runtime.sessions.list(filter as never));
+    expect(error).toMatchObject({ code: "invalid_options", advice: "fix", details: { option } });
+    expect((await runtime.sessions.list({ prefix: undefined } as never)).items).toHaveLength(1);
+  });
+
   test("[ST4] they exist until they are deleted, and then never again", async () => {
     const { runtime, session } = await stage({ script: [say("Hi.")] });
     await play(session.turn("Go"));

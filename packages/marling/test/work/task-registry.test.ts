@@ -258,6 +258,13 @@ test.each([
   [{ maxAttempts: 0 }, "task.maxAttempts: expected a whole number from 1 on, found 0"],
   [{ durable: {} }, "task.durable.recovery: expected one of rerun, report, external, found nothing"],
   [{ durable: { recovery: "rerun", input: () => 1 } }, "task.durable.input: expected a JSON value"],
+  [{ closepolicy: "keep" }, "task.closepolicy: expected no other member than id, kind, producer,"],
+  [{ state: "completed" }, "task.state: expected no other member than id, kind, producer,"],
+  [{ toString: 1 }, "task.toString: expected no other member than id, kind, producer,"],
+  [
+    { durable: { recovery: "rerun", inputs: 1 } },
+    "task.durable.inputs: expected no other member than recovery,",
+  ],
 ])("[WT6] a malformed task is refused by the name of the member: %j", async (more, message) => {
   const { tasks } = openDesk();
   // A caller without types can hand in anything.
