@@ -13,6 +13,7 @@
 import type { EffectKey, SessionId, TurnId } from "../model/ids.ts";
 import type { JournalRecord, JournalStore } from "../model/journal.ts";
 import type { Json } from "../model/json.ts";
+import { refuseNewer } from "../model/outcome-version.ts";
 import type { EffectHost, EffectKind, EffectOptions, EffectRequest, TurnName } from "./contract.ts";
 
 /** Kinds whose outcome is written in the tick it arrives. */
@@ -120,7 +121,9 @@ class TurnJournal {
   }
 
   static async open(rows: JournalStore, { sessionId, turnId }: TurnName): Promise<TurnJournal> {
-    return new TurnJournal(rows, await rows.read(sessionId, turnId));
+    const known = await rows.read(sessionId, turnId);
+    refuseNewer(known);
+    return new TurnJournal(rows, known);
   }
 
   get isReplaying(): boolean {

@@ -3,6 +3,7 @@
 //   RV2  a turn that slept and was woken has got on: counting begins anew with every wait that is over.
 
 import type { EffectKey } from "../model/ids.ts";
+import { refuseNewer } from "../model/outcome-version.ts";
 import type { InboxRow, Store } from "../store/contract.ts";
 import { TurnFault } from "./turn-fault.ts";
 
@@ -23,6 +24,7 @@ export async function countRecovery(
 ): Promise<CountedRecovery> {
   if (journal === undefined) return { attempt: 1, fault: undefined };
   const known = await journal.read(sessionId, turnId);
+  refuseNewer(known); // Not counted: it says nothing about the turn.
   const made = await waits.read(sessionId, turnId);
   const over = made.filter(({ resolution, isOver }) => isOver || resolution !== undefined).length;
   const mark = `${MARK}${over}.`;

@@ -35,6 +35,7 @@ const MACHINERY: ReadonlySet<string> = new Set([
   "lease_lost",
   "store_busy",
   "turn_cancelled",
+  "unsupported_version",
 ]);
 
 export function isMachineryFault(thrown: unknown): thrown is MarlingError {

@@ -6,6 +6,7 @@ import type { EffectKind, EffectOptions, TurnName } from "../effects/contract.ts
 import type { EffectKey, InputId, TurnId } from "../model/ids.ts";
 import type { Json, JsonObject } from "../model/json.ts";
 import type { Message } from "../model/message.ts";
+import { OUTCOME_VERSION } from "../model/outcome-version.ts";
 import type { ToolCallRecord } from "../model/tool-output.ts";
 import type { ModelCallRecord, PluginEvent, TurnEvent, TurnIssue, TurnOutcome } from "../model/turn.ts";
 import type { UsageEntry } from "../model/usage.ts";
@@ -125,7 +126,7 @@ export interface EffectOf<T> {
   readonly plan?: Json;
   /** What is asked for, as texts by field; an outcome that was recorded for something else ends the turn. */
   readonly asks?: Readonly<Record<string, string>>;
-  /** What earlier versions kept of the same request, where that was something else. */
+  /** What version 1 of an outcome may have kept of the same request, where that was something else. */
   readonly formerly?: () => Readonly<Record<string, string>>;
 }
 
@@ -138,6 +139,8 @@ const DIGEST_LENGTH = 64;
 
 /** What is kept of an effect: its outcome, what it left behind, and what it was asked. */
 interface Recorded<T> {
+  /** Nothing in version 1; see model/outcome-version.ts. */
+  readonly version?: number;
   readonly value: T;
   readonly left: LeftBehind;
   readonly asked?: Readonly<Record<string, string>>;
@@ -183,7 +186,7 @@ export async function performEffect<T>(
   }
   told?.({ replayed: !hasRun });
   if (!hasRun) {
-    refuseOther(effect, recorded.asked);
+    refuseOther(effect, recorded);
     effect.replayed?.(recorded.value);
     takeOver(session, recorded.left);
     spend(session, recorded.left.spent ?? []);
@@ -209,7 +212,8 @@ function recordOf<T>(
 ): Recorded<T> {
   turn.control.refuseLost();
   const left = together(leftIn(scope, turn), movedState(turn, { scope, generation }));
-  return asks === undefined ? { value, left } : { value, left, asked: marksOf(asks) };
+  const record = { version: OUTCOME_VERSION, value, left };
+  return asks === undefined ? record : { ...record, asked: marksOf(asks) };
 }
 
 /** Whether an earlier run of the turn has come to an effect. */
@@ -258,23 +262,25 @@ function marksOf(asks: Readonly<Record<string, string>>): Readonly<Record<string
   return marks;
 }
 
-function refuseOther<T>({ key, asks, formerly }: EffectOf<T>, asked: Recorded<T>["asked"]): void {
+function refuseOther<T>({ key, asks, formerly }: EffectOf<T>, { version, asked }: Recorded<T>): void {
   if (asks === undefined || asked === undefined) return;
-  const fields = otherFields(asks, asked);
-  if (fields.length === 0 || (formerly !== undefined && otherFields(formerly(), asked).length === 0)) return;
+  const isOld = version === undefined;
+  const fields = otherFields(asks, asked, isOld);
+  if (fields.length === 0) return;
+  if (isOld && formerly !== undefined && otherFields(formerly(), asked, isOld).length === 0) return;
   const message = `effect ${key}: expected the request that its outcome was recorded for, found another ${fields.join(", ")}`;
   throw new TurnFault("journal_mismatch", message);
 }
 
-/** The fields in which what is asked for is not what was. */
+/** The fields in which what is asked for is not what was. Version 1 may have kept digests of short texts too. */
 function otherFields(
   asks: Readonly<Record<string, string>>,
   asked: Readonly<Record<string, string>>,
+  isOld: boolean,
 ): readonly string[] {
   const marks = marksOf(asks);
-  // Earlier versions kept digests of short texts too.
   const isOther = (field: string): boolean =>
-    marks[field] !== asked[field] && sha256(asks[field] ?? "") !== asked[field];
+    marks[field] !== asked[field] && !(isOld && sha256(asks[field] ?? "") === asked[field]);
   return Object.keys({ ...asks, ...asked }).filter(isOther);
 }
 

@@ -77,6 +77,9 @@ test("[E8] a call with other arguments than its recorded outcome has ends the tu
   expect(ran).toEqual([]);
 });
 
+/** A record as it was before outcomes had a version. */
+const ofVersion1 = (text: string): string => text.replace(/"version":2,/, "");
+
 test("[E8] an outcome that has digests of what it was recorded for, as earlier versions kept them, is known", async () => {
   const path = database();
   await interrupted(path);
@@ -85,13 +88,13 @@ test("[E8] an outcome that has digests of what it was recorded for, as earlier v
   const { session, model } = await live({
     store: sqliteStore({ path }),
     around: tampered((text) => {
-      const older = text
+      const older = ofVersion1(text)
         .replace('"tool":"quick","args":"{\\"n\\":1}"', `"tool":"quick","args":"${sha256('{"n":1}')}"`)
         .replace(
           /"messages":"(m_[^"]*)"/,
           (_, ids: string) => `"messages":"${sha256(JSON.parse(`"${ids}"`))}"`,
         );
-      if (older !== text) changed.push(older);
+      if (older !== ofVersion1(text)) changed.push(older);
       return older;
     }),
     script: [say("went on")],
@@ -108,7 +111,7 @@ test("[E8] a model call that has all messages of the turn, as earlier versions k
     ({ key }: JournalRecord) =>
       key === `${round}.model_call`;
   const withMessages = (text: string, messages: string): string =>
-    text.replace(/"messages":"[^"]*"/, `"messages":${JSON.stringify(messages)}`);
+    ofVersion1(text).replace(/"messages":"[^"]*"/, `"messages":${JSON.stringify(messages)}`);
   const asked = (text: string): string => JSON.parse(text).outcome.asked.messages;
   const went = async (second: (first: string, own: string) => string): Promise<unknown> => {
     const path = database();
@@ -131,6 +134,24 @@ test("[E8] a model call that has all messages of the turn, as earlier versions k
   const added = ["m_s:input:1.0.assistant.0", "m_s:input:1.0.tool.1"];
   expect(await went((first) => sha256([first, ...added].join("\n")))).toBe("went on");
   expect(await went((first) => sha256([first, ...added.toReversed()].join("\n")))).toBe("journal_mismatch");
+});
+
+test("[OV1] a model call of version 2 that has all messages of the turn is another one", async () => {
+  const path = database();
+  await interrupted(path);
+  let first = "";
+  const { session } = await live({
+    store: sqliteStore({ path }),
+    around: tampered((text, { key }) => {
+      const own = /"messages":("[^"]*")/.exec(text)?.[1] ?? '""';
+      if (key === "0.model_call") first = JSON.parse(own);
+      const all = sha256(`${first}\nm_s:input:1.0.assistant.0\nm_s:input:1.0.tool.1`);
+      return key === "1.model_call" ? text.replace(own, `"${all}"`) : text;
+    }),
+    tools: [quickTool("quick"), quickTool("wait")],
+  });
+  const { outcome } = await session.turn("go", { key: "k" }).result;
+  expect(outcome).toMatchObject({ code: "journal_mismatch" });
 });
 
 test("[E8] a turn whose recorded tool is another now ends, and says so", async () => {
