@@ -1,10 +1,11 @@
 // The sessions that are open in a runtime: opened once, for whoever asks, and let go as a whole.
 //   OS1  two callers of one id get one session; whoever comes while it is let go waits, and opens it anew.
 //   OS2  a session that is open for the work that was left in it only is let go when that is done.
+//   OS4  whoever is at work in a session has that one, let go or not: it would wait for itself.
 //   OS3  one that a turn made, gave work to or looked at, and that the host did not open, is let go with that turn when it is idle.
 
 import { type Deferred, deferred } from "../base/deferred.ts";
-import { MarlingError, messageOf } from "../base/errors.ts";
+import { MarlingError } from "../base/errors.ts";
 import { type SessionId, sessionId } from "../model/ids.ts";
 import type { MessageInput } from "../model/message.ts";
 import type { SessionCreated, SessionCreateRequest } from "../plugin/session-create.ts";
@@ -13,6 +14,7 @@ import type { AdmitOptions, Admitted } from "./admit.ts";
 import { announceAgain } from "./announce.ts";
 import type { ChildSession } from "./child-turns.ts";
 import { createSession, type MadeSession } from "./create-session.ts";
+import { goOn } from "./go-on.ts";
 import { type OpenedSession, openSession } from "./open-session.ts";
 import type { KernelParts, SessionDirectory } from "./parts.ts";
 import type { ResidentSession } from "./resident-session.ts";
@@ -21,7 +23,6 @@ import { serviceKey } from "./service-scope.ts";
 import { Session } from "./session.ts";
 import { startArmedMonitors } from "./session-monitors.ts";
 import { isBelow, reachable, unreachable } from "./session-reach.ts";
-import { traceIssues } from "./trace-issues.ts";
 import { Triggers } from "./triggers.ts";
 import { type CloseCode, type QueuedTurn, TurnQueue } from "./turn-queue.ts";
 import type { TurnRun } from "./turn-run.ts";
@@ -311,6 +312,8 @@ export class OpenSessions {
     this.#refuseClosed();
     const wanted = sessionId(id);
     await this.#reserved.get(wanted)?.promise;
+    const own = wanted === from.id ? await this.#open.get(wanted) : undefined;
+    if (own?.resident === from) return { session: from, queue: own.queue };
     if (!(await isBelow(from, wanted))) throw unreachable(from, id);
     const { entry } = await this.open(wanted, { isNew: false, isBelow: true }, () => this.#openBound(wanted));
     return { session: entry.resident, queue: entry.queue };
@@ -370,16 +373,6 @@ export class OpenSessions {
   #refuseClosed(): void {
     if (this.#isClosed)
       throw new MarlingError("runtime_closed", "expected an open runtime, found a closed one");
-  }
-}
-
-/** Goes on with what goes on beside turns. What cannot be is told to the trace; the session opens all the same. */
-async function goOn(session: ResidentSession, work: () => Promise<void>): Promise<void> {
-  try {
-    await work();
-  } catch (thrown) {
-    const issue = { kind: "runtime", code: "work_not_taken_up", message: messageOf(thrown) } as const;
-    await traceIssues(session, issue.code, [issue]);
   }
 }
 

@@ -6,6 +6,7 @@
 //   TQ5  a turn that sleeps keeps its place; closing the session leaves it, and what is behind it, to the store.
 //   TQ6  closing with a grace ends in bounded time. What has not ended by then is left to the store, as a crash would leave
 //        it; where nothing is remembered it is cancelled, and at once if it waits for an answer that nobody can give any more.
+//   TQ7  what is at work in sessions may give inputs to one that is being closed: closing waits for those turns too.
 
 import { type Deferred, deferred } from "../base/deferred.ts";
 import { MarlingError } from "../base/errors.ts";
@@ -52,6 +53,8 @@ export class TurnQueue {
   readonly #admissions = new SerialQueue();
   readonly #live = new Map<string, QueuedTurn>();
   #closed: CloseCode | undefined;
+  /** Set when closing has found nothing left to wait for: from then on nobody's input is accepted. */
+  #isDrained = false;
   /** Set when what has not ended is left to the store. */
   #left: MarlingError | undefined;
   /** Settled when what is left is not waited for any more, by nobody. */
@@ -73,10 +76,10 @@ export class TurnQueue {
   /** Accepts an input and queues its turn; an input that is known already gives the turn it has. */
   submit(
     input: unknown,
-    options: AdmitOptions & { readonly onParked?: OnParked | undefined },
+    options: AdmitOptions & { readonly onParked?: OnParked | undefined; readonly isInside?: boolean },
   ): Promise<Admitted & { readonly turn: QueuedTurn }> {
     return this.#admissions.run(async () => {
-      if (this.isClosed) throw this.#closedError("session_closed");
+      this.#refuseInput(options);
       const { onParked = "queue" } = options;
       const { lease, parts } = this.#session;
       const answer = lease.asking();
@@ -189,8 +192,12 @@ export class TurnQueue {
 
   /** Resolves when nothing is left to do. What ends may have queued more: a command that queues a turn, for one. */
   async #drained(): Promise<void> {
-    await this.#admissions.idle();
-    while (this.#session.writer.length > 0) await this.#session.writer.idle();
+    const { writer } = this.#session;
+    do {
+      await this.#admissions.idle();
+      await writer.idle();
+    } while (this.#admissions.length + writer.length > 0);
+    this.#isDrained = true;
   }
 
   #endLive(code: CloseCode): void {
@@ -347,6 +354,12 @@ export class TurnQueue {
     }
     if (this.#othersBefore <= row.sequence) this.#othersBefore = 0;
     return others.length > 0;
+  }
+
+  /** A closed session takes inputs only from what is at work, and only while its own closing waits. */
+  #refuseInput({ isInside = false }: { readonly isInside?: boolean }): void {
+    if (isInside && !this.#isDrained && this.#left === undefined) return;
+    if (this.isClosed) throw this.#closedError("session_closed");
   }
 
   #refuseClosed(): void {

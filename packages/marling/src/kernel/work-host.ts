@@ -165,6 +165,7 @@ async function inject({ from, to, scope }: Injection, { id, message }: InjectedI
   await queue.submit(input, {
     deliver: "active_turn",
     cause: { kind: "injected", id: from.id },
+    isInside: from.writer.length > 0,
     ...(key === undefined ? {} : { key: `injection:${key}` }),
   });
 }

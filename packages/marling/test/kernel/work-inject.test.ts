@@ -9,7 +9,7 @@ import type { HostServices } from "../../src/plugin/host-services.ts";
 import { BACKINGS, database, gate, gatedTool, live, mortal, userTexts } from "./durable-support.ts";
 import { plugin, transcript } from "./hooks-support.ts";
 import { act, acting, answering, codeOf, hostTool } from "./services-support.ts";
-import { play } from "./tools-support.ts";
+import { play, rejectionOf, successOf } from "./tools-support.ts";
 
 import { eventually } from "./work-support.ts";
 
@@ -93,6 +93,84 @@ describe.each(BACKINGS)("over $name", ({ open }) => {
       role: "system",
       parts: [{ kind: "text", text: "see" }, { kind: "attachment" }],
     });
+  });
+
+  test("[TQ7] what a turn injects into its own session while that is let go still joins it", async () => {
+    const at = gate();
+    const { session, model } = await live({
+      store: open()(),
+      script: [callTool("inject"), say("done")],
+      tools: [
+        hostTool("inject", async (host) => {
+          await at.pass();
+          await looks(host);
+          return "injected";
+        }),
+      ],
+    });
+    const turn = session.turn("go");
+    await at.begun;
+    const closed = session.close();
+    const refused = await rejectionOf(session.enqueue("from outside"));
+    at.open();
+    await closed;
+    expect(refused.code).toBe("session_closed");
+    expect((await turn.result).text).toBe("done");
+    expect(model.requests).toHaveLength(2);
+    expect(model.requests[1]?.messages.at(-1)?.parts).toEqual([
+      { kind: "text", text: "Runtime note: look here" },
+    ]);
+  });
+
+  test("[TQ7] a session is let go only when what its last turn injected has had its turn, awaited or not", async () => {
+    const at = gate();
+    const told = deferred<HostServices>();
+    const { session, model } = await live({
+      store: open()(),
+      script: [say("done"), say("seen")],
+      plugins: [
+        plugin("p", {
+          ready: ({ host }) => told.resolve(host),
+          turn: {
+            after: async () => {
+              if (at.visits > 0) return [];
+              await at.pass();
+              void looks(await told.promise, "late");
+              return [];
+            },
+          },
+        }),
+      ],
+    });
+    const turn = session.turn("go");
+    await at.begun;
+    const closed = session.close();
+    at.open();
+    await closed;
+    expect((await turn.result).text).toBe("done");
+    expect(model.requests).toHaveLength(2);
+    expect(transcript(session).at(-1)).toBe("assistant: seen");
+  });
+
+  test("[TQ7] a turn that asks for one more turn of its own session while that is let go is told that it is busy", async () => {
+    const at = gate();
+    const { session } = await live({
+      store: open()(),
+      script: [callTool("again"), say("done")],
+      tools: [
+        hostTool("again", async (host) => {
+          await at.pass();
+          return codeOf(host.startTurn("s", "more"));
+        }),
+      ],
+    });
+    const turn = session.turn("go");
+    await at.begun;
+    const closed = session.close();
+    at.open();
+    await closed;
+    const { toolCalls } = await turn.result;
+    expect(toolCalls.map(({ output }) => successOf(output))).toEqual(["session_busy"]);
   });
 
   test("[K111] a child gets what its parent injects; a session beside it is out of reach", async () => {
