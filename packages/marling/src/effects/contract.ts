@@ -49,6 +49,8 @@ export interface EffectHost {
   hasBegun?(turn: TurnName, key: EffectKey): boolean | Promise<boolean>;
   /** Whether outcomes of an earlier run are known that this run has not come to yet. */
   isReplaying?(turn: TurnName): boolean | Promise<boolean>;
+  /** Those outcomes, in the order in which they were recorded. */
+  ahead?(turn: TurnName): readonly Json[] | Promise<readonly Json[]>;
   /**
    * Writes what is known of a turn and not written yet: all of it before the turn is left alone, and what was paid for
    * before code that is no effect. A host may write more than it is asked for.

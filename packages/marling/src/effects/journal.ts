@@ -22,6 +22,8 @@ const AT_ONCE: ReadonlySet<EffectKind> = new Set(["tool_attempt", "direct_comple
 /** Kinds that cost nothing but the asking: what they came to may be asked for again, so one need not wait for another. */
 const CHEAP: ReadonlySet<EffectKind> = new Set(["environment", "hook_phase", "checkpoint"]);
 
+const NONE: readonly Json[] = Object.freeze([]);
+
 /** What waits for it comes behind what runs now. */
 const NOW = Promise.resolve();
 
@@ -57,6 +59,7 @@ export function journalEffects(rows: JournalStore): EffectHost {
     knows: (turn, key) => asked(open(turn), (journal) => journal.knows(key)),
     hasBegun: (turn, key) => asked(open(turn), (journal) => journal.hasBegun(key)),
     isReplaying: (turn) => asked(open(turn), (journal) => journal.isReplaying),
+    ahead: (turn) => asked(open(turn), (journal) => journal.ahead),
     flush: async (turn, what) => {
       const journal = await turns.get(turn);
       await (what === "all" ? journal?.flush(turn.lease) : journal?.flushOwed(turn.lease));
@@ -128,6 +131,10 @@ class TurnJournal {
 
   get isReplaying(): boolean {
     return this.#ahead.size > 0;
+  }
+
+  get ahead(): readonly Json[] {
+    return this.isReplaying ? [...this.#ahead].map((key) => this.#outcomes.get(key) as Json) : NONE;
   }
 
   knows(key: EffectKey): boolean {

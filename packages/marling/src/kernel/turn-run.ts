@@ -1,5 +1,6 @@
 // What the phases of one turn share. Phases add to the log and to the buffer; they keep no references to each other.
 
+import { isPromise } from "../base/deferred.ts";
 import { sha256 } from "../base/digest.ts";
 import { SharedList } from "../base/shared-list.ts";
 import type { EffectKind, EffectOptions, TurnName } from "../effects/contract.ts";
@@ -132,7 +133,7 @@ export interface EffectOf<T> {
 
 /** What most effects leave behind. */
 const NOTHING: LeftBehind = Object.freeze({});
-const NONE: readonly StateDelta[] = Object.freeze([]);
+const NONE: readonly never[] = Object.freeze([]);
 
 /** Of a digest, in characters. */
 const DIGEST_LENGTH = 64;
@@ -166,9 +167,7 @@ export async function performEffect<T>(
   const run = (act: () => Promise<T>): Promise<Recorded<T>> =>
     begun(() => {
       hasRun = true;
-      turn.control.apply();
-      const { generation } = session.plugins.toolRegistry;
-      return act().then((value) => recordOf(turn, value, { scope, generation, asks }));
+      return performLive(turn, act, { scope, asks });
     });
   const request = { ...nameOf(turn), key: effect.key as EffectKey, kind: effect.kind };
   const options: EffectOptions<Recorded<T>> = {
@@ -193,6 +192,24 @@ export async function performEffect<T>(
   }
   leave(turn, recorded.left);
   return recorded.value;
+}
+
+/** Performs an effect that no earlier run has come to, on the state as those left it: what they recorded is not overtaken. */
+function performLive<T>(
+  turn: TurnRun,
+  act: () => Promise<T>,
+  { scope, asks }: { readonly scope: TurnRun; readonly asks: EffectOf<T>["asks"] },
+): Promise<Recorded<T>> {
+  const { session, control } = turn;
+  control.apply();
+  const recording = (): Promise<Recorded<T>> => {
+    const { generation } = session.plugins.toolRegistry;
+    return act().then((value) => recordOf(turn, value, { scope, generation, asks }));
+  };
+  const ahead = session.parts.effects.ahead?.(nameOf(turn)) ?? NONE;
+  if (isPromise(ahead)) return ahead.then((outcomes) => takeOverAll(session, outcomes)).then(recording);
+  takeOverAll(session, ahead);
+  return recording();
 }
 
 /** What begins at once and rejects where it throws: hosts of effects need not expect both. */
@@ -347,6 +364,10 @@ function takeOver(session: ResidentSession, { deltas = [], tools }: LeftBehind):
   if (tools === undefined || tools.generation <= plugins.toolRegistry.generation) return;
   plugins.toolRegistry.restoreState(tools);
   session.refreshToolCatalog();
+}
+
+function takeOverAll(session: ResidentSession, outcomes: readonly unknown[]): void {
+  for (const outcome of outcomes) takeOver(session, (outcome as Recorded<unknown>).left);
 }
 
 /** From here on the model is shown the seeds of a new frame in the place of what was before the turn. */

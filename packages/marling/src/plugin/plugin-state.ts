@@ -2,6 +2,8 @@
 //   PS1  a value has one working and one committed version; scopes draft on top of the working one.
 //   PS2  settling a scope applies its whole draft or none of it; where the base moved meanwhile, the changes are made
 //        again on the new base.
+//   PS4  whoever drives a turn applies everything recorded of it before the first new write: of two deltas for one value the
+//        one with the higher sequence holds, and it was made on the other.
 //   PS3  the revision moves whenever the working values do, and never shows two different contents: undoing moves it too.
 
 import { MarlingError } from "../base/errors.ts";

@@ -29,6 +29,7 @@ test.each([
   ["command", 12],
   ["completion", 14],
   ["timer", 18],
+  ["sleeping", 26],
   ["injected", 14],
   ["cancelled", 14],
   ["child", 40],

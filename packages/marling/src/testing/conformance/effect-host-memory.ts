@@ -161,10 +161,13 @@ export const memoryCases: readonly EffectCase[] = [
     const other = await reopen();
     if (other.knows === undefined || other.isReplaying === undefined) return;
     assert.deepEqual([await other.knows(TOOL, TOOL.key), await other.isReplaying(TOOL)], [true, true]);
+    assert.deepEqual((await other.ahead?.(TOOL)) ?? [1, 2], [1, 2]);
     await performed(other, TOOL, 1);
     assert.equal(await other.isReplaying(TOOL), true);
+    assert.deepEqual((await other.ahead?.(TOOL)) ?? [2], [2]);
     await performed(other, second, 2);
     assert.equal(await other.isReplaying(TOOL), false);
+    assert.deepEqual((await other.ahead?.(TOOL)) ?? [], []);
     assert.equal(await other.knows(TOOL, MODEL.key), false);
   }),
   memoryCase("JE3", "what has begun can be asked, whether its outcome is known or not", async (given) => {
