@@ -45,6 +45,7 @@ export default defineConfig({
   },
   test: {
     include: ["packages/*/test/**/*.test.ts", "examples/**/*.test.ts"],
+    setupFiles: [fileURLToPath(new URL("./packages/marling/test/loop-guard/setup.ts", import.meta.url))],
     pool: "threads",
     maxWorkers: Math.max(2, availableParallelism() - 1), // Left alone, two cores get one worker; many tests wait.
     testTimeout: 60_000, // Against hanging, not against slowness: how fast a machine is decides no test.

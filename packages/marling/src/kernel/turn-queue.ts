@@ -36,8 +36,8 @@ export interface QueuedTurn {
   readonly shown: ShownEvents;
   readonly done: Deferred<TurnReport>;
   isParked: boolean;
-  /** Settled when it goes to sleep the next time. */
-  asleep: Deferred<void>;
+  /** Settled when it moves the next time: it goes to sleep, is looked at in its sleep, or wakes. */
+  moved: Deferred<void>;
   /** Whether it ran here, and not only somewhere else. */
   hasRun: boolean;
 }
@@ -158,9 +158,14 @@ export class TurnQueue {
 
   /** Resolves when these turns have ended, here or elsewhere, or sleep; rejects with what left one unfinished. */
   async quiet(turns: readonly QueuedTurn[]): Promise<void> {
+    const { id, parts } = this.#session;
     for (const turn of turns) {
-      while (this.#live.has(turn.row.turnId) && !(await this.#isFastAsleep(turn)))
-        await Promise.race([turn.done.promise, turn.asleep.promise]);
+      while (this.#live.has(turn.row.turnId)) {
+        const { moved } = turn; // Before the store is asked: no move is missed, and none is waited for that was before.
+        if (await this.#isFastAsleep(turn)) break;
+        if (turn.isParked) parts.watch.wake(id); // It finds out now what woke it, not with the next poll.
+        await Promise.race([turn.done.promise, moved.promise]);
+      }
     }
   }
 
@@ -268,7 +273,7 @@ export class TurnQueue {
       shown: new ShownEvents(),
       done: deferred<TurnReport>(),
       isParked: false,
-      asleep: deferred<void>(),
+      moved: deferred<void>(),
       hasRun: false,
     };
     turn.done.promise.catch(() => undefined);
@@ -318,20 +323,22 @@ export class TurnQueue {
   async #sleep(turn: QueuedTurn, parked: NonNullable<InboxRow["parked"]>): Promise<void> {
     const session = this.#session;
     turn.isParked = true;
-    turn.asleep.resolve();
+    move(turn);
     const check = async (): Promise<boolean> => {
       this.#refuseClosed();
       await session.commits.run(() => session.lease.rest());
       await lookAgain(session, turn);
-      return isAwake(session, turn.row);
+      const isUp = await isAwake(session, turn.row);
+      if (!isUp) move(turn); // Another runtime may have run it and put it to sleep again.
+      return isUp;
     };
     try {
       await session.parts.watch.until(check, { of: session.id, due: parked.due ?? undefined });
     } finally {
       session.lease.wake();
     }
-    turn.asleep = deferred<void>();
     turn.isParked = false;
+    move(turn);
   }
 
   get #hasSleeper(): boolean {
@@ -373,4 +380,10 @@ export class TurnQueue {
       `session ${this.#session.id}: expected an open ${what}, found a closed one`,
     );
   }
+}
+
+/** Tells whoever waits for a move of the turn. */
+function move(turn: QueuedTurn): void {
+  turn.moved.resolve();
+  turn.moved = deferred<void>();
 }
