@@ -16,7 +16,7 @@ import type { PluginOwned } from "../plugin/hook-runner.ts";
 import type { WaitName } from "../store/contract.ts";
 import type { ToolContract } from "../tool/contract.ts";
 import type { DispatchCall } from "./dispatch.ts";
-import { TurnParked } from "./turn-parked.ts";
+import { sleepOn } from "./sleep.ts";
 import { performEffect, type TurnRun } from "./turn-run.ts";
 
 /** What somebody is asked. Plain JSON; recorded with the call. */
@@ -191,14 +191,17 @@ async function wake(
 ): Promise<Decided> {
   const { id, parts } = turn.session;
   const { expiresAt: due } = question;
-  if (canPark) throw new TurnParked([{ name: wait.name, due }]);
+  const rise = sleepOn(turn, { name: wait.name, due }, { callId: question.callId, canPark });
   let decided: Decided | undefined;
   const check = async (): Promise<boolean> => {
     decided = await decisionSoFar(turn, wait, question);
     return decided !== undefined;
   };
   const stopWaiting = due === undefined ? turn.control.waits() : undefined;
-  await parts.watch.until(check, { of: id, due, signal: turn.control.signal }).finally(stopWaiting);
+  await parts.watch.until(check, { of: id, due, signal: turn.control.signal }).finally(() => {
+    stopWaiting?.();
+    rise();
+  });
   turn.control.refuseLost();
   return decided ?? (await decisionSoFar(turn, wait, question)) ?? { decision: "deny" };
 }

@@ -21,7 +21,7 @@ import type { Resolution, WaitName } from "../store/contract.ts";
 import { checkToolOutput } from "../tool/output.ts";
 import { afterCall } from "./after-call.ts";
 import type { ReadyCall } from "./prepare-call.ts";
-import { TurnParked } from "./turn-parked.ts";
+import { sleepOn } from "./sleep.ts";
 import { performEffect, type TurnRun } from "./turn-run.ts";
 
 export interface CompletionWait {
@@ -80,8 +80,11 @@ async function measure(
   const { deadlineMs } = wait.pending;
   const due = deadlineMs === undefined ? undefined : wait.since + deadlineMs;
   const known = await arrivalSoFar(turn, name, due);
-  if (known === undefined && wait.canPark) throw new TurnParked([{ name: name.name, due }]);
-  const arrival = known ?? (await firstOf(turn, name, due));
+  const sleep = (): Promise<Arrival> => {
+    const wake = sleepOn(turn, { name: name.name, due }, { callId, canPark: wait.canPark });
+    return firstOf(turn, name, due).finally(wake);
+  };
+  const arrival = known ?? (await sleep());
   return { arrival, waitedMs: Math.max(0, Math.round(clock.now() - wait.since)) };
 }
 

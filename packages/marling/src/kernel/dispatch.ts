@@ -138,6 +138,8 @@ async function runReady(
 async function runToEnd(run: DispatchRun<ReadyCall>, options: DispatchOptions): Promise<void> {
   const { callId } = run.prepared.call;
   const { round, canPark } = options;
+  const isAtWork = canPark && run.prepared.manifest.isOrchestrating !== true;
+  const rest = isAtWork ? run.scope.control.works(callId) : undefined;
   try {
     const prepared = run.prepared.approval === undefined ? run.prepared : await allowed(run, options);
     if (prepared.kind === "settled") {
@@ -159,6 +161,8 @@ async function runToEnd(run: DispatchRun<ReadyCall>, options: DispatchOptions): 
     if (!(thrown instanceof TurnParked)) throw thrown;
     run.parked = thrown;
     run.traced?.park();
+  } finally {
+    rest?.();
   }
 }
 

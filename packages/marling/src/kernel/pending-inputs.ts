@@ -31,7 +31,7 @@ export async function pendingInputs(session: ResidentSession): Promise<readonly 
 
 function statusOf({ running }: ResidentSession, row: InboxRow): PendingInput["status"] {
   if (row.claimed !== undefined) return "joined";
-  if (row.turnId === running?.turnId) return "running";
+  if (row.turnId === running?.turnId) return running.control.asleep === undefined ? "running" : "parked";
   return row.parked === undefined ? "queued" : "parked";
 }
 

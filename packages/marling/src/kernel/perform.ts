@@ -26,8 +26,7 @@ export function perform(
     case "model_call":
       return performModelCall(turn, effect, records).then((result) => ({ kind, key, result }));
     case "tool_calls": {
-      const canPark = turn.session.parts.effects.remembers === true;
-      const options = { path: "model", round: effect.round, canPark } as const;
+      const options = { path: "model", round: effect.round, canPark: true } as const;
       return dispatchCalls(turn, effect.calls, options).then((calls) => ({ kind, key, calls }));
     }
     case "code_cell":

@@ -3,6 +3,8 @@
 import { setMaxListeners } from "node:events";
 import type { MarlingError } from "../base/errors.ts";
 import type { TurnOutcome } from "../model/turn.ts";
+import type { InboxRow } from "../store/contract.ts";
+import type { ParkedOn } from "./turn-parked.ts";
 
 export class TurnControl {
   #controller = newController();
@@ -13,6 +15,9 @@ export class TurnControl {
   #lost: MarlingError | undefined;
   #waits = 0;
   #onWait: (() => void) | undefined;
+  /** Calls that have begun, and those that wait in memory for something that may take long. */
+  readonly #begun = new Set<string>();
+  readonly #sleeping = new Map<string, ParkedOn>();
 
   get signal(): AbortSignal {
     return this.#controller.signal;
@@ -83,6 +88,27 @@ export class TurnControl {
   whenWaiting(end: () => void): void {
     this.#onWait = end;
     if (this.#waits > 0) end();
+  }
+
+  /** A call has begun; it has ended with the returned call. */
+  works(callId: string): () => void {
+    this.#begun.add(callId);
+    return () => this.#begun.delete(callId);
+  }
+
+  /** A call waits in memory, where its turn cannot be left to a store; the wait is over with the returned call. */
+  sleeps(callId: string, wait: ParkedOn): () => void {
+    this.#sleeping.set(callId, wait);
+    return () => this.#sleeping.delete(callId);
+  }
+
+  /** What a turn waits for in memory when nothing else goes on in it; as its row says where it is left to the store. */
+  get asleep(): InboxRow["parked"] {
+    const isAsleep = this.#sleeping.size > 0 && [...this.#begun].every((id) => this.#sleeping.has(id));
+    if (!isAsleep) return undefined;
+    const waits = [...this.#sleeping.values()];
+    const times = waits.flatMap(({ due }) => due ?? []);
+    return { names: waits.map(({ name }) => name), due: times.length === 0 ? null : Math.min(...times) };
   }
 
   outcome(): TurnOutcome {

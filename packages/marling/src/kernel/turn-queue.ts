@@ -134,12 +134,16 @@ export class TurnQueue {
   async cancel(turnId: string, reason: string): Promise<CancelStatus> {
     await this.#admissions.idle();
     const { id, parts } = this.#session;
+    const status = await this.#askToEnd(turnId, reason);
+    if (status === "requested") parts.watch.notify(id);
+    return status;
+  }
+
+  async #askToEnd(turnId: string, reason: string): Promise<CancelStatus> {
+    const { id, parts } = this.#session;
     const status = await parts.store.cancel({ sessionId: id, turnId: turnId as TurnId, reason });
-    if (status === "requested") {
-      const turn = this.#live.get(turnId);
-      if (turn?.isParked === false) turn.control.ask(reason);
-      parts.watch.notify(id);
-    }
+    const turn = this.#live.get(turnId);
+    if (status === "requested" && turn?.isParked === false) turn.control.ask(reason);
     return status;
   }
 
@@ -225,15 +229,18 @@ export class TurnQueue {
   async #minToParked(onParked: "cancel" | "reject"): Promise<void> {
     const { id, parts } = this.#session;
     const parked: InboxRow[] = [];
-    for (const row of await parts.store.pending(id))
-      if (!(await isAwake(this.#session, row))) parked.push(row);
+    for (const row of await parts.store.pending(id)) {
+      const asleep = this.#live.get(row.turnId)?.control.asleep;
+      if (!(await isAwake(this.#session, asleep === undefined ? row : { ...row, parked: asleep })))
+        parked.push(row);
+    }
     const [first] = parked;
     if (onParked === "reject" && first !== undefined) {
       const message = `session ${id}: expected no turn that waits, found ${first.turnId}`;
       throw new MarlingError("turn_parked", message, { details: { turnId: first.turnId } });
     }
     const reason = "a new input took its place";
-    for (const { turnId } of parked) await parts.store.cancel({ sessionId: id, turnId, reason });
+    for (const { turnId } of parked) await this.#askToEnd(turnId, reason);
     if (first !== undefined) parts.watch.notify(id);
   }
 

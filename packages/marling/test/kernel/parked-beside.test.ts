@@ -7,7 +7,16 @@ import { callTool, callTools, ManualClock, say, scriptedModel } from "marling/te
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import type { SessionId, TurnId } from "../../src/model/ids.ts";
-import { answering, asking, database, desk, parked, transcript, until } from "./parked-support.ts";
+import {
+  answering,
+  asking,
+  database,
+  desk,
+  parked,
+  rejectionOf,
+  transcript,
+  until,
+} from "./parked-support.ts";
 import { failureOf, plugin, successOf } from "./tools-support.ts";
 
 const ASK = { go: [callTool("ask", {}), say("Done.")] };
@@ -243,9 +252,9 @@ test("[CO4] without a journal a turn waits in memory, and behaves the same", asy
   const session = await runtime.session("s");
   const turn = session.turn("go");
   await until(() => keys.length === 2);
-  expect((await session.pending()).map(({ status }) => status)).toEqual(["running"]);
+  await parked(session);
   const rejecting = session.turn("now", { onParked: "reject" });
-  expect(await rejecting.accepted).toMatchObject({ status: "accepted" });
+  expect(await rejectionOf(rejecting.accepted)).toMatchObject({ code: "turn_parked" });
   expect(await runtime.resolve(keys[0] ?? "", { ok: { n: 1 } })).toBe("resolved");
   expect(await runtime.resolve(keys[0] ?? "", { ok: { n: 2 } })).toBe("already_resolved");
   expect(await runtime.resolve(keys[1] ?? "", { ok: { n: "two" } })).toBe("resolved");
@@ -253,7 +262,7 @@ test("[CO4] without a journal a turn waits in memory, and behaves the same", asy
   expect(successOf(toolCalls[0]?.output)).toEqual({ n: 1 });
   expect(failureOf(toolCalls[1]?.output).code).toBe("invalid_tool_output");
   expect(text).toBe("Done.");
-  expect((await rejecting.result).text).toBe("Answer to now.");
+  expect((await session.turn("now", { onParked: "reject" }).result).text).toBe("Answer to now.");
 });
 
 test("[CO4] without a journal deadlines and cancellation end a wait in memory, and closing waits for it", async () => {

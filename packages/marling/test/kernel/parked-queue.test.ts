@@ -1,8 +1,7 @@
 // What is behind a turn that sleeps, and what becomes of both when a new input comes or everybody leaves.
 
-import { callTool, ManualClock, type ScriptStep, say } from "marling/testing";
+import { callTool, ManualClock, say } from "marling/testing";
 import { expect, test } from "vitest";
-import { deferred } from "../../src/base/deferred.ts";
 import type { SessionId } from "../../src/model/ids.ts";
 import {
   asking,
@@ -118,25 +117,6 @@ test("[TQ3] what two runtimes accepted behind a turn that sleeps runs in the ord
   ]);
 });
 
-test("[E10] a new input may take the place of a turn that sleeps: that one is cancelled first", async () => {
-  const { tool, keys } = asking();
-  const { runtime, session } = await desk(database(), { tools: [tool], answers: ASK });
-  const turn = session.turn("go");
-  await parked(session);
-  const next = session.turn("instead", { onParked: "cancel" });
-  expect((await turn.result).outcome).toMatchObject({
-    kind: "stopped",
-    reason: "cancelled",
-    message: "a new input took its place",
-  });
-  expect((await next.result).text).toBe("Answer to instead.");
-  expect(await runtime.resolve(keys[0] ?? "", { ok: "yes" })).toBe("already_resolved");
-  expect((await transcript(session)).filter((line) => line.startsWith("user"))).toEqual([
-    "user: go",
-    "user: instead",
-  ]);
-});
-
 test("[E10] it takes the place of a turn that was put to sleep by another runtime", async () => {
   const path = database();
   const { tool } = asking();
@@ -147,72 +127,6 @@ test("[E10] it takes the place of a turn that was put to sleep by another runtim
   const next = second.session.turn("instead", { onParked: "cancel" });
   expect((await turn.result).outcome).toMatchObject({ reason: "cancelled" });
   expect((await next.result).text).toBe("Answer to instead.");
-});
-
-test("[E10] a new input may refuse to wait: it is not accepted, and the turn sleeps on", async () => {
-  const { tool, keys } = asking();
-  const { runtime, session } = await desk(database(), { tools: [tool], answers: ASK });
-  const turn = session.turn("go");
-  await parked(session);
-  const next = session.turn("now", { onParked: "reject", key: "now" });
-  expect(await rejectionOf(next.accepted)).toMatchObject({
-    name: "MarlingError",
-    code: "turn_parked",
-    message: "session s: expected no turn that waits, found s:turn:1",
-    details: { turnId: "s:turn:1" },
-  });
-  expect(await rejectionOf(next.result)).toMatchObject({ code: "turn_parked" });
-  expect(await session.pending()).toHaveLength(1);
-  await runtime.resolve(keys[0] ?? "", { ok: "yes" });
-  expect((await turn.result).text).toBe("Done.");
-  expect((await session.turn("now", { onParked: "reject", key: "now" }).result).text).toBe("Answer to now.");
-});
-
-test.each(["reject", "cancel"] as const)(
-  "[TQ2] asking again for the turn that sleeps is that turn, whatever is to become of others: %s",
-  async (onParked) => {
-    const { tool, keys } = asking();
-    const { runtime, session } = await desk(database(), { tools: [tool], answers: ASK });
-    const turn = session.turn("go", { key: "k" });
-    await parked(session);
-    const again = session.turn("go", { key: "k", onParked });
-    expect(await again.accepted).toMatchObject({ status: "duplicate" });
-    await runtime.resolve(keys[0] ?? "", { ok: "yes" });
-    expect((await turn.result).outcome.kind).toBe("finished");
-    expect(await again.result).toEqual(await turn.result);
-  },
-);
-
-test.each(["reject", "cancel"] as const)(
-  "[E10] a turn that is awake again does not sleep: a new input queues behind it, whatever was asked for: %s",
-  async (onParked) => {
-    const { tool, keys } = asking();
-    const blocked = deferred<ScriptStep>();
-    const answers = { go: [callTool("ask", {}), blocked.promise] };
-    const { runtime, session, model } = await desk(database(), { tools: [tool], answers });
-    const turn = session.turn("go");
-    await parked(session);
-    await runtime.resolve(keys[0] ?? "", { ok: "yes" });
-    await until(() => model.requests.length === 2);
-    const next = session.turn("next", { onParked });
-    const status = await next.accepted.then(
-      ({ status }) => status,
-      (thrown: { readonly code: string }) => thrown.code,
-    );
-    blocked.resolve(say("Done."));
-    expect(status).toBe("accepted");
-    expect((await turn.result).text).toBe("Done.");
-    expect((await next.result).text).toBe("Answer to next.");
-  },
-);
-
-test("[E10] with nobody asleep a new input is accepted, whatever was asked for; another word is refused", async () => {
-  const { session } = await desk(database());
-  expect((await session.turn("a", { onParked: "reject" }).result).text).toBe("Answer to a.");
-  expect((await session.turn("b", { onParked: "cancel" }).result).text).toBe("Answer to b.");
-  expect(() => session.turn("c", { onParked: "wait" as never })).toThrow(
-    "option onParked: expected queue, cancel or reject, found wait",
-  );
 });
 
 test.each([

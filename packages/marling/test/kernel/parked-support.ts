@@ -7,6 +7,7 @@ import { join } from "node:path";
 import {
   createRuntime,
   defineTool,
+  memoryStore,
   type PendingResult,
   type Runtime,
   type RuntimeOptions,
@@ -75,6 +76,24 @@ export async function desk(path: string, options: DeskOptions = {}): Promise<Des
   onTestFinished(() => runtime.close());
   return { path, store, runtime, model, session: await runtime.session(id), crash: () => store.close() };
 }
+
+/** As `desk`, on a store in memory, or on a file of its own: what is the same on every store is tried on each. */
+export const DESKS: readonly {
+  readonly name: string;
+  open(options?: DeskOptions): Promise<Omit<Desk, "path" | "crash">>;
+}[] = [
+  {
+    name: "memory",
+    open: async ({ answers = {}, session: id = "s", ...others } = {}) => {
+      const store = memoryStore();
+      const model = scriptedModel(answering(answers));
+      const runtime = createRuntime({ model, store, ...others });
+      onTestFinished(() => runtime.close());
+      return { store, runtime, model, session: await runtime.session(id) };
+    },
+  },
+  { name: "sqlite", open: (options) => desk(database(), options) },
+];
 
 /** A runtime on the file that nobody asks for a session. */
 export function worker(
