@@ -1,14 +1,45 @@
-// A world of the soak test, made from its seed: which sessions there are, what they are asked, which tools the model
-// calls. The model answers by the request, so that every process says the same. And what must hold in the end.
+// A world of the soak test, made from its seed alone: which sessions there are, what they are asked and by which
+// process, which tools the model calls, whose clock is wrong, and who is killed, paused or closed when.
+// An input names a program (`@p:<key>@`); the model goes by the request, so that every process says the same.
 
 import { createHash } from "node:crypto";
 
-/** @typedef {{ name: string, replay: "safe" | "idempotent" | "unsafe", delayMs: number, attempts: number }} WorldTool */
-/** @typedef {{ key: string, text: string, rounds: string[][] }} WorldInput */
-/** @typedef {{ tools: WorldTool[], sessions: { id: string, inputs: WorldInput[] }[] }} World */
-/** @typedef {import("marling").HistoryNode} HistoryNode */
-/** @typedef {{ id: string, turnIndex: number, history: HistoryNode[], seen: Record<string, number> }} SessionEnd */
-/** @typedef {{ unsettled: string[], sessions: SessionEnd[] }} WorldEnd */
+/** One call of a program. `id` is unique in the world. @typedef {{ tool: string, id: string, program?: string }} Call */
+/** What the model does about an input: rounds of calls. @typedef {{ key: string, rounds: Call[][] }} Program */
+/**
+ * @typedef {"turn" | "next" | "steer" | "emit" | "monitor" | "compact" | "fork"} ActKind
+ * @typedef {{ kind: ActKind, session: string, key: string, slot: number, waitMs: number }} Act
+ * @typedef {"kill" | "pause" | "close"} BlowKind
+ * @typedef {{ kind: BlowKind, slot: number, afterMs: number, forMs: number, restMs: number }} Blow
+ * @typedef {{
+ *   seed: number, processes: number, leaseMs: number, toolConcurrency: number, sessions: string[],
+ *   programs: Record<string, Program>, acts: Act[], blows: Blow[], clocks: number[],
+ * }} World
+ */
+
+export const LEASE_MS = 1_500;
+const HOUR_MS = 3_600_000;
+const PLAIN_TOOLS = ["look", "put", "pay", "post", "retry", "tally", "stamp"];
+const SLEEPING_TOOLS = ["wait", "refund"];
+const OTHER_TOOLS = ["begin_task", "spawn", "delegate", "nest"];
+
+/** What a crash in the middle of each tool may do. @type {Record<string, "safe" | "idempotent" | "unsafe">} */
+export const REPLAY = {
+  look: "safe",
+  put: "idempotent",
+  pay: "unsafe",
+  post: "unsafe",
+  retry: "idempotent",
+  tally: "idempotent",
+  stamp: "unsafe",
+  wait: "safe",
+  refund: "unsafe",
+  begin_task: "safe",
+  spawn: "safe",
+  delegate: "safe",
+  nest: "safe",
+  leave: "safe",
+};
 
 /**
  * Numbers from 0 to 1 that depend on the seed and the name alone.
@@ -25,94 +56,139 @@ export function randomFrom(seed, name) {
   };
 }
 
-/** @param {number} seed @returns {World} */
-export function worldOf(seed) {
-  const random = randomFrom(seed, "world");
-  const upTo = (/** @type {number} */ most) => Math.floor(random() * (most + 1));
-  const many = (/** @type {number} */ most, /** @type {(index: number) => any} */ make) =>
-    Array.from({ length: most }, (_, index) => make(index));
-  const policies = /** @type {const} */ (["safe", "idempotent", "unsafe"]);
-  const tools = many(2 + upTo(3), (index) => ({
-    name: `tool_${index}`,
-    replay: policies[upTo(2)],
-    delayMs: upTo(6),
-    attempts: 1 + upTo(1),
-  }));
-  const call = () => tools[upTo(tools.length - 1)].name;
-  const round = () => many(1 + upTo(3), call);
-  const input = (/** @type {string} */ session, /** @type {number} */ index) => ({
-    key: `${session}-${index}`,
-    text: `input ${session}-${index}`,
-    rounds: many(upTo(3), round),
+/** @param {() => number} random */
+const dice = (random) => ({
+  /** @param {number} most */
+  upTo: (most) => Math.floor(random() * (most + 1)),
+  /** @param {number} part */
+  chance: (part) => random() < part,
+  /** @template T @param {readonly T[]} list @returns {T} */
+  pick: (list) => /** @type {T} */ (list[Math.floor(random() * list.length)]),
+});
+
+/** @param {number} seed @param {{ processes?: number }} [options] @returns {World} */
+export function worldOf(seed, options = {}) {
+  const { upTo, chance, pick } = dice(randomFrom(seed, "world"));
+  const drawn = 1 + upTo(2);
+  const processes = options.processes ?? drawn;
+  const sessions = Array.from({ length: 1 + upTo(3) }, (_, at) => `s${at}`);
+  const clocks = Array.from({ length: 3 }, () => (chance(0.5) ? 0 : pick([-HOUR_MS, HOUR_MS])));
+  const programs = programsOf(seed);
+  const acts = sessions.flatMap((session) => actsOf({ seed, session, processes }, programs));
+  return {
+    seed,
+    processes,
+    leaseMs: LEASE_MS,
+    toolConcurrency: pick([1, 2, 8]),
+    sessions,
+    programs: programs.made,
+    acts,
+    blows: blowsOf(seed, processes),
+    clocks: chance(0.4) ? clocks : [0, 0, 0],
+  };
+}
+
+/** Makes programs, those that their calls need included. @param {number} seed */
+function programsOf(seed) {
+  const { upTo, chance, pick } = dice(randomFrom(seed, "programs"));
+  /** @type {Record<string, Program>} */
+  const made = {};
+  const kindOf = () => (chance(0.55) ? pick(PLAIN_TOOLS) : pick([...SLEEPING_TOOLS, ...OTHER_TOOLS]));
+  /** @param {string} key @param {number} depth */
+  const make = (key, depth) => {
+    const rounds = Array.from({ length: upTo(depth === 0 ? 3 : 1) }, (_, round) =>
+      Array.from({ length: 1 + upTo(3) }, (_, at) => call(`${key}.${round}.${at}`, depth)),
+    );
+    if (depth === 0 && chance(0.15)) rounds.push([below("leave", `${key}.frame`, 2)]);
+    made[key] = { key, rounds };
+    return made[key];
+  };
+  /** @param {string} id @param {number} depth @returns {Call} */
+  const call = (id, depth) => {
+    const tool = kindOf();
+    if (tool === "spawn" || tool === "delegate")
+      return depth < 2 ? below(tool, id, depth + 1) : { tool: "look", id };
+    return { tool, id };
+  };
+  /** @param {string} tool @param {string} id @param {number} depth @returns {Call} */
+  const below = (tool, id, depth) => ({ tool, id, program: make(`${id}.p`, depth).key });
+  return { made, make };
+}
+
+/**
+ * @param {{ seed: number, session: string, processes: number }} where
+ * @param {ReturnType<typeof programsOf>} programs
+ * @returns {Act[]}
+ */
+function actsOf({ seed, session, processes }, programs) {
+  const { upTo, chance, pick } = dice(randomFrom(seed, `acts ${session}`));
+  /** @type {ActKind[]} */
+  const kinds = [
+    "turn",
+    "turn",
+    "turn",
+    "turn",
+    "next",
+    "steer",
+    "steer",
+    "emit",
+    "monitor",
+    "compact",
+    "fork",
+  ];
+  return Array.from({ length: 3 + upTo(6) }, (_, at) => {
+    const kind = at === 0 ? "turn" : pick(kinds);
+    const key = `${session}-${at}`;
+    const hasProgram = kind === "turn" || kind === "next" || kind === "emit" || kind === "fork";
+    if (hasProgram) programs.make(key, 0);
+    return { kind, session, key, slot: upTo(processes - 1), waitMs: chance(0.5) ? upTo(20) : upTo(150) };
   });
-  const sessions = many(1 + upTo(3), (at) => ({
-    id: `s${at}`,
-    inputs: many(1 + upTo(3), (index) => input(`s${at}`, index)),
+}
+
+/** Who is killed, paused or closed, one after the other. @param {number} seed @param {number} processes @returns {Blow[]} */
+function blowsOf(seed, processes) {
+  const { upTo, chance, pick } = dice(randomFrom(seed, "blows"));
+  return Array.from({ length: 4 + upTo(8) }, () => ({
+    kind: chance(0.74) ? "kill" : pick(["pause", "close"]),
+    slot: upTo(processes - 1),
+    afterMs: chance(0.3) ? upTo(60) : upTo(450),
+    forMs: pick([0, 30, 400, 5_000]),
+    restMs: chance(0.6) ? 0 : upTo(400),
   }));
-  return { tools, sessions };
+}
+
+/** How long a pause lasts: always longer than a lease. @param {Blow} blow */
+export const pauseMs = ({ afterMs }) => Math.round(LEASE_MS * 1.3 + afterMs * 3);
+
+/** The text by which an input, a task or an occurrence names its program. @param {string} key */
+export const marked = (key) => `@p:${key}@`;
+
+/** The plan's id of a call, whichever tool it is of. @param {string} name @param {any} args @returns {string} */
+export function planIdOf(name, args) {
+  if (name !== "spawn") return String(args?.id);
+  return (/@p:([^@]+)\.p@/.exec(String(args?.task)) ?? [])[1] ?? "";
 }
 
 /**
- * What the model says to a request: the next round of calls of the input, or words.
- * @param {World} world
- * @param {import("marling/host").ModelRequest} request
+ * What the model does next: the calls of the next round of the newest program, or words.
+ * @param {Pick<World, "programs">} world
+ * @param {Pick<import("marling/host").ModelRequest, "messages">} request
+ * @returns {{ key: string, calls: Call[] | undefined }}
  */
-export function roundFor(world, { messages }) {
-  const at = messages.findLastIndex(({ role }) => role === "user");
-  const part = messages[at]?.parts[0];
-  const text = part?.kind === "text" ? part.text : "";
-  const input = world.sessions.flatMap(({ inputs }) => inputs).find((one) => one.text === text);
-  const done = messages.slice(at).filter(({ role }) => role === "tool").length;
-  return { calls: input?.rounds[done], text };
-}
-
-/**
- * What is wrong with a world that has come to its end.
- * @param {World} world
- * @param {{ end: WorldEnd, accepted: ReadonlySet<string>, ran: readonly string[] }} found
- */
-export function faultsOf(world, { end, accepted, ran }) {
-  const faults = end.unsettled.map((id) => `session ${id} has inputs that are not settled`);
-  for (const { id, inputs } of world.sessions) {
-    const session = end.sessions.find((one) => one.id === id);
-    if (session === undefined) faults.push(`session ${id} is not there`);
-    else faults.push(...faultsOfSession(session, inputs, accepted).map((fault) => `session ${id}: ${fault}`));
+export function nextOf(world, { messages }) {
+  let key = "";
+  let at = -1;
+  for (const [index, { role, parts }] of messages.entries()) {
+    if (role === "assistant" || role === "tool") continue;
+    for (const part of parts) {
+      const found = part.kind === "text" ? /@p:([^@]+)@/.exec(part.text) : null;
+      if (found?.[1] !== undefined) [key, at] = [found[1], index];
+    }
   }
-  const unsafe = ran.filter((line) => line.startsWith("unsafe "));
-  for (const line of new Set(unsafe.filter((one, at) => unsafe.indexOf(one) !== at)))
-    faults.push(`a call that must not run twice did: ${line}`);
-  return faults;
-}
-
-/**
- * @param {SessionEnd} session
- * @param {readonly WorldInput[]} inputs
- * @param {ReadonlySet<string>} accepted
- */
-function faultsOfSession({ turnIndex, history, seen }, inputs, accepted) {
-  const faults = [];
-  const parts = history.flatMap((node) => (node.kind === "message" ? node.message.parts : []));
-  for (const { key, text } of inputs) {
-    const times = parts.filter((part) => part.kind === "text" && part.text === text).length;
-    const was = accepted.has(key) ? "accepted" : "asked for";
-    if (times !== 1) faults.push(`input ${key} was ${was} and is in the history ${times} times`);
-  }
-  if (turnIndex !== inputs.length) faults.push(`${inputs.length} inputs became ${turnIndex} turns`);
-  for (const [at, node] of history.entries())
-    if (node.parentId !== history[at - 1]?.id || node.generation !== at)
-      faults.push(`node ${node.id} does not follow the one before it`);
-  const calls = parts.filter((part) => part.kind === "tool_call");
-  const results = parts.filter((part) => part.kind === "tool_result");
-  for (const { callId } of calls) {
-    const times = results.filter((result) => result.callId === callId).length;
-    if (times !== 1) faults.push(`call ${callId} has ${times} results`);
-  }
-  const wanted = inputs.flatMap(({ rounds }) => rounds.flat()).length;
-  if (calls.length !== wanted) faults.push(`${wanted} calls were to be made, and ${calls.length} were`);
-  const cut = results.filter(({ text }) => text.includes("may have taken effect")).length;
-  const implied = { turns: turnIndex, before: calls.length, after: results.length - cut };
-  for (const [name, count] of Object.entries(implied))
-    if ((seen[name] ?? 0) !== count)
-      faults.push(`the plugin counted ${seen[name] ?? 0} ${name}, and the history has ${count}`);
-  return faults;
+  const behind = messages.slice(at);
+  const isOver = behind.some(
+    ({ role, parts }) => role === "assistant" && !parts.some(({ kind }) => kind === "tool_call"),
+  );
+  const done = behind.filter(({ role }) => role === "tool").length;
+  return { key, calls: isOver ? undefined : world.programs[key]?.rounds[done] };
 }

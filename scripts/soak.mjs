@@ -1,155 +1,125 @@
-// `npm run soak`: random agents in processes that are killed at random times, until the time is up.
-// A world is a database with some sessions, made from one seed. Its process is killed a few times, then lives to its
-// end; what it left must be what was asked for, whole and once (`faultsOf`).
+// `npm run soak`: random agents in processes that are killed, paused and closed at random times, until the time is up.
+// A world is a database with some sessions and one to three processes, made from one seed (soak-world.mjs). It is played
+// (soak-play.mjs), and what it left must be what was asked for, whole and once (soak-checks.mjs).
 
-import { fork } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { faultsOf, randomFrom, worldOf } from "./soak-world.mjs";
+import { violationsOf } from "./soak-checks.mjs";
+import { Figures } from "./soak-figures.mjs";
+import { readLedger } from "./soak-ledger.mjs";
+import { playWorld } from "./soak-play.mjs";
 import { prepareWorkspace, runSteps } from "./workspace.mjs";
 
-const HELP = `Usage: npm run soak -- [--minutes 5] [--seed 123] [--worlds 10]
+const HELP = `Usage: npm run soak -- [--minutes 5] [--kills 1000] [--seed 123] [--worlds 10] [--processes 2]
 
-Runs random agents in processes that are killed at random times, recovers them, and checks what they left:
-inputs settled once, histories that are one path, calls with one result each, plugin state that fits the history,
-calls that must not run twice run once.
+Runs random agents in one to three processes on one store. They call tools, sleep until somebody answers in another
+process, run durable tasks, monitors and triggers, are steered, have children, fork, compact and switch frames, while
+their processes are killed with -9, paused for longer than their leases, and closed in the middle of work, and have
+clocks an hour apart. A ledger outside the store knows what happened; in the end nothing that was accepted is lost,
+nothing that was finished is repeated, no call dangles, plugin state fits the history, and no process froze.
 
 Options:
-  --minutes  how long; 5 by default
-  --worlds   how many at most; as many as there is time for by default
-  --seed     the seed of the first world, the next has the next one; random by default
-  --help     show this text
+  --minutes    how long; 5 by default
+  --kills      how many kills at least: it goes on beyond its minutes until there were so many; 0 by default
+  --worlds     how many worlds at most; as many as there is time for by default
+  --seed       the seed of the first world, the next has the next one; random by default
+  --processes  how many processes each world has, 1 to 3; by the seed by default
+  --help       show this text
 
-A failure prints the seed of its world and keeps its folder. The seed repeats what is asked for and when the process
-is killed, to the millisecond; what the process has come to by then is up to the machine.`;
+It exits with 1 if anything was violated. A violation prints the seed of its world, keeps its folder (the database, the
+ledger and what was found in the end) and says how to play that world again. The seed repeats what is asked for, the
+clocks, and who is killed when, to the millisecond; what a process has come to by then is up to the machine.
+Ctrl-c ends it with the figures so far.`;
 
-/** A turn that was interrupted more often is ended instead: see RV1. */
-const MAX_KILLS = 3;
-const LIFE_LIMIT_MS = 120_000;
-const LIFE = fileURLToPath(new URL("./soak-life.mjs", import.meta.url));
+const LANES = 2;
 
-const { values } = parseArgs({
-  options: {
-    minutes: { type: "string", default: "5" },
-    worlds: { type: "string", default: "Infinity" },
-    seed: { type: "string", default: String(Math.floor(Math.random() * 2 ** 31)) },
-    help: { type: "boolean", default: false },
-  },
-});
-const [minutes, worlds, seed] = [values.minutes, values.worlds, values.seed].map(Number);
-
-if (values.help) console.log(HELP);
-else if ([minutes, worlds, seed].some(Number.isNaN)) {
-  console.error(`soak: expected numbers, found ${JSON.stringify(values)}\n\n${HELP}`);
+const options = readOptions();
+if (options === "help") console.log(HELP);
+else if (typeof options === "string") {
+  console.error(`soak: ${options}\n\n${HELP}`);
   process.exitCode = 2;
 } else
   await runSteps(async () => {
     await prepareWorkspace();
-    await soak({ minutes: minutes ?? 5, worlds: worlds ?? 1, seed: seed ?? 0 });
+    await soak(options);
   });
 
-/** @param {{ minutes: number, worlds: number, seed: number }} options */
+/** @typedef {{ minutes: number, kills: number, worlds: number, seed: number, processes: number | undefined }} SoakOptions */
+
+/** The options, or what is wrong with them. @returns {SoakOptions | string} */
+function readOptions() {
+  const text = { type: /** @type {const} */ ("string") };
+  const flag = { type: /** @type {const} */ ("boolean") };
+  let values;
+  try {
+    const known = { minutes: text, kills: text, worlds: text, seed: text, processes: text, help: flag };
+    ({ values } = parseArgs({ options: known }));
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+  if (values.help === true) return "help";
+  const seed = Math.floor(Math.random() * 2 ** 31);
+  const { help: _, ...given } = values;
+  const numbers = Object.fromEntries(Object.entries(given).map(([name, value]) => [name, Number(value)]));
+  const wrong = Object.entries(numbers).find(([, value]) => !(value >= 0));
+  if (wrong !== undefined)
+    return `--${wrong[0]}: expected a number, found ${values[/** @type {"seed"} */ (wrong[0])]}`;
+  const { processes } = numbers;
+  if (processes !== undefined && ![1, 2, 3].includes(processes)) return "--processes: expected 1, 2 or 3";
+  return { minutes: 5, kills: 0, worlds: Number.POSITIVE_INFINITY, seed, processes: undefined, ...numbers };
+}
+
+/** @param {SoakOptions} options */
 async function soak(options) {
-  console.log(`soak: seed ${options.seed}, ${options.minutes} minutes`);
+  const folder = mkdtempSync(join(tmpdir(), "marling-soak-"));
   const started = performance.now();
   const seconds = () => Math.round((performance.now() - started) / 1000);
-  const folder = mkdtempSync(join(tmpdir(), "marling-soak-"));
-  const count = { worlds: 0, kills: 0, failures: 0 };
-  const progress = () =>
-    console.log(`${seconds()} s: ${count.worlds} worlds, ${count.kills} kills, ${count.failures} failures`);
-  const timer = setInterval(progress, 10_000);
+  const figures = new Figures();
+  const interrupt = new AbortController();
+  process.once("SIGINT", () => interrupt.abort());
+  console.log(`soak: seed ${options.seed}, ${options.minutes} minutes, at least ${options.kills} kills`);
+  const timer = setInterval(() => console.log(`${seconds()} s: ${figures.line()}`), 10_000);
+  const isOver = () =>
+    interrupt.signal.aborted ||
+    figures.begun >= options.worlds ||
+    (seconds() >= options.minutes * 60 && figures.count.kills >= options.kills);
   const lane = async () => {
-    while (seconds() < options.minutes * 60 && count.worlds < options.worlds) {
-      const worldSeed = options.seed + count.worlds;
-      count.worlds += 1;
-      const place = join(folder, String(worldSeed));
-      const { kills, faults } = await tryWorld(worldSeed, place);
-      count.kills += kills;
-      if (faults.length === 0) rmSync(place, { recursive: true, force: true });
-      else {
-        count.failures += 1;
-        console.log(`FAILED  seed ${worldSeed}, database in ${place}\n  ${faults.join("\n  ")}`);
-        console.log(`        again: npm run soak -- --seed ${worldSeed} --worlds 1`);
-      }
+    while (!isOver()) {
+      const seed = options.seed + figures.begun;
+      figures.begun += 1;
+      await tryWorld(seed, { ...options, folder, figures, signal: interrupt.signal });
     }
   };
-  await Promise.all([lane(), lane()]);
+  await Promise.all(Array.from({ length: LANES }, lane));
   clearInterval(timer);
-  progress();
-  if (count.failures > 0) process.exitCode = 1;
+  console.log(
+    `\n${interrupt.signal.aborted ? "interrupted after" : "done in"} ${seconds()} s, seeds from ${options.seed}`,
+  );
+  console.log(figures.text());
+  if (figures.total > 0) process.exitCode = 1;
   else rmSync(folder, { recursive: true, force: true });
 }
 
-/** @param {number} worldSeed @param {string} folder */
-async function tryWorld(worldSeed, folder) {
-  mkdirSync(folder, { recursive: true });
-  const random = randomFrom(worldSeed, "kills");
-  /** Keys of inputs that some process was told are accepted. @type {Set<string>} */
-  const accepted = new Set();
-  /** @type {string[]} */
-  const faults = [];
-  let kills = 0;
-  for (let lives = 1 + Math.floor(random() * MAX_KILLS); lives > 0; lives -= 1) {
-    const life = await live({ worldSeed, folder, accepted, killAfterMs: Math.floor(random() * 250) });
-    if (life.isKilled) kills += 1;
-    else if (life.code !== 0) faults.push(`a process ended with ${life.code}: ${life.stderr}`);
-  }
-  const last = await live({ worldSeed, folder, accepted });
-  const again = await live({ worldSeed, folder, accepted });
-  if (last.end === undefined || again.end === undefined)
-    faults.push(`the last process ended with ${last.code ?? last.signal}: ${last.stderr}${again.stderr}`);
-  else {
-    if (JSON.stringify(again.end) !== JSON.stringify(last.end)) faults.push("opened again, it is another");
-    faults.push(...faultsOf(worldOf(worldSeed), { end: last.end, accepted, ran: linesOf(folder) }));
-  }
-  return { kills, faults };
-}
-
 /**
- * One process. It is killed so many milliseconds after it has begun to work; without, it lives to its end.
- * @param {{ worldSeed: number, folder: string, accepted: Set<string>, killAfterMs?: number }} options
- * @returns {Promise<{
- *   isKilled: boolean, code: number | null, signal: string | null, stderr: string,
- *   end?: import("./soak-world.mjs").WorldEnd,
- * }>}
+ * @param {number} seed
+ * @param {{ processes: number | undefined, folder: string, figures: Figures, signal: AbortSignal }} options
  */
-function live({ worldSeed, folder, accepted, killAfterMs }) {
-  return new Promise((resolve) => {
-    const child = fork(LIFE, [String(worldSeed), folder], { stdio: ["ignore", "inherit", "pipe", "ipc"] });
-    let stderr = "";
-    let isLate = false;
-    /** @type {import("./soak-world.mjs").WorldEnd | undefined} */
-    let end;
-    const limit = setTimeout(() => {
-      isLate = true;
-      stderr += `it did not end within ${LIFE_LIMIT_MS} ms`;
-      child.kill("SIGKILL");
-    }, LIFE_LIMIT_MS);
-    child.stderr?.on("data", (piece) => {
-      stderr += piece;
-    });
-    child.on("message", (/** @type {any} */ message) => {
-      if (message.kind === "begun" && killAfterMs !== undefined)
-        setTimeout(() => child.kill("SIGKILL"), killAfterMs);
-      if (message.kind === "accepted") accepted.add(message.key);
-      if (message.kind === "end") end = message.end;
-    });
-    child.on("close", (code, signal) => {
-      clearTimeout(limit);
-      const isKilled = signal === "SIGKILL" && !isLate;
-      resolve({ isKilled, code, signal, stderr, ...(end === undefined ? {} : { end }) });
-    });
-  });
-}
-
-/** What tools wrote when they ran. @param {string} folder */
-function linesOf(folder) {
-  try {
-    return readFileSync(join(folder, "ran.log"), "utf8").trim().split("\n");
-  } catch {
-    return []; // no tool ran
-  }
+async function tryWorld(seed, { processes, folder, figures, signal }) {
+  const place = join(folder, String(seed));
+  const onBlow = (/** @type {string} */ made) => figures.add(made);
+  const { world, end, violations } = await playWorld({ seed, processes, folder: place, signal, onBlow });
+  if (signal.aborted) return rmSync(place, { recursive: true, force: true });
+  const entries = readLedger(place);
+  if (end !== undefined) violations.push(...violationsOf({ world, entries, end }));
+  figures.read(entries);
+  figures.add("worlds");
+  if (violations.length === 0) return rmSync(place, { recursive: true, force: true });
+  for (const one of violations) figures.violate(one.class);
+  const again = processes === undefined ? "" : ` --processes ${processes}`;
+  console.log(`VIOLATED  seed ${seed}, ${world.processes} processes, folder ${place}`);
+  for (const one of violations.slice(0, 12)) console.log(`  ${one.class}: ${one.text}`);
+  if (violations.length > 12) console.log(`  and ${violations.length - 12} more`);
+  console.log(`  again: npm run soak -- --seed ${seed} --worlds 1${again}`);
 }
