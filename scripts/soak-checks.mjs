@@ -120,35 +120,66 @@ function checkAnswers({ entries, end }, report) {
 
 /**
  * What had an outcome does not run again; what must not run twice runs once; what somebody had to allow was allowed.
- * A process that was paused may begin, when it wakes, what it had decided to do before.
+ * A call has an outcome when the model is asked again in its turn. A process that was paused may begin, when it wakes,
+ * what it had decided to do before.
  * @param {readonly Entry[]} entries
  * @param {Report} report
  */
 function checkEffects(entries, report) {
   /** @type {Set<string>} */
   const paused = new Set();
-  /** @type {Set<string>} */
-  const over = new Set();
   /** @type {Map<string, number>} */
   const begun = new Map();
   /** @type {Set<string>} */
   const allowed = new Set();
+  const calls = callsOf(entries);
   for (const entry of entries) {
     const { kind, life, session, turn, plan } = entry;
     if (kind === "pause") paused.add(entry.of);
     if (kind === "deciding" && entry.decision === "allow") allowed.add(`${session} ${plan}`);
-    if (kind === "after") over.add(`${session} ${turn} ${plan}`);
-    if (kind !== "begin") continue;
+    if (kind !== "begin") {
+      calls.follow(entry);
+      continue;
+    }
     const attempt = `${entry.key} ${entry.attempt}`;
     begun.set(attempt, (begun.get(attempt) ?? 0) + 1);
     if (entry.replay === "unsafe" && begun.get(attempt) === 2)
       report("repeated", `${entry.tool} ${plan} must not run twice and did, in ${life} (${entry.key})`);
-    if (over.has(`${session} ${turn} ${plan}`) && !paused.has(life))
-      report("repeated", `${entry.tool} ${plan} had succeeded and ran again, in ${life} (${entry.key})`);
+    if (calls.areOver(turn, plan) && !paused.has(life))
+      report("repeated", `${entry.tool} ${plan} had an outcome and ran again, in ${life} (${entry.key})`);
     if (entry.tool === "refund" && !allowed.has(`${session} ${plan}`))
       report("unguarded", `refund ${plan} ran in ${life} and nobody had allowed it`);
   }
 }
+
+/** Which calls have an outcome, as far as the ledger has been followed. @param {readonly Entry[]} entries */
+function callsOf(entries) {
+  /** The request that a call came from. @type {Map<string, string>} */
+  const source = new Map();
+  for (const { kind, request, plans } of entries)
+    if (kind === "model_end") for (const plan of plans) source.set(`${turnOf(request)} ${plan}`, request);
+  /** The newest round of each turn. @type {Map<string, number>} */
+  const rounds = new Map();
+  return {
+    /** @param {Entry} entry */
+    follow({ kind, request }) {
+      if (kind === "model")
+        rounds.set(turnOf(request), Math.max(roundOf(request), rounds.get(turnOf(request)) ?? 0));
+    },
+    /** @param {string} turn @param {string} plan */
+    areOver(turn, plan) {
+      for (const [name, request] of source)
+        if (name === `${turnOf(request)} ${plan}` && turnOf(request).endsWith(`:${turn}`))
+          return (rounds.get(turnOf(request)) ?? 0) > roundOf(request);
+      return false;
+    },
+  };
+}
+
+/** A request is named `<session>:<turn>:<round>`. @param {string} request */
+const turnOf = (request) => request.slice(0, request.lastIndexOf(":"));
+/** @param {string} request */
+const roundOf = (request) => Number(request.slice(request.lastIndexOf(":") + 1));
 
 /** A finished answer of the model is not asked for again. @param {readonly Entry[]} entries @param {Report} report */
 function checkModelCalls(entries, report) {

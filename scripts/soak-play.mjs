@@ -202,6 +202,7 @@ class Play {
   /** A process that ends all that is left, and what it found. */
   async end() {
     const life = new Life(this, "end", "end", 0);
+    this.lives.push(life);
     life.isEnded = true;
     const isOver = await within(life.closed, END_MS);
     if (isOver === undefined) {
