@@ -2,6 +2,8 @@
 //   MS1  a delta costs its event, and with hooks their answers: no promise, no queue, unless a hook returns a promise.
 //   MS2  with hooks, parts are taken one after the other, resets included; what watchers saw is what is kept.
 //   MS3  a hook may end the stream: the text so far stands, and only usage is still waited for.
+//   MS5  what hooks write to state while an answer streams is held until the answer counts. A reset or a failure drops it,
+//        before the hooks are told.
 //   MS4  a cancelled turn waits for no port, and after the attempt nothing is shown, whatever a port still sends.
 
 import { type Deferred, deferred, isPromise } from "../base/deferred.ts";
@@ -10,6 +12,7 @@ import { unreachable } from "../base/unreachable.ts";
 import type { ModelStreamPart } from "../llm/contract.ts";
 import type { ModelOutcome } from "../model/model-response.ts";
 import { isNoUsage, type TokenUsage } from "../model/usage.ts";
+import { HeldDrafts } from "../plugin/held-drafts.ts";
 import type { AssistantStreamTransform } from "../plugin/hook-context.ts";
 import type { PluginOwned } from "../plugin/hook-runner.ts";
 import type { Awaitable } from "../plugin/hooks.ts";
@@ -41,6 +44,8 @@ export class ModelStream {
   readonly #ended: Deferred<ModelOutcome | undefined> = deferred<ModelOutcome | undefined>();
   /** There while usage is waited for. */
   #usageCame: Deferred<void> | undefined;
+  /** What hooks wrote to state in this attempt; there where hooks look at the text. */
+  readonly #held: HeldDrafts | undefined;
   #pump: Promise<void> | undefined;
   #shown: string[] = [];
   #hasText = false;
@@ -54,6 +59,8 @@ export class ModelStream {
     this.#turn = turn;
     this.#options = options;
     this.#asksHooks = hasAssistantStreamHooks;
+    const { scopes } = turn.session.plugins;
+    this.#held = hasAssistantStreamHooks ? new HeldDrafts({ scopes, hook: "output.stream" }) : undefined;
     this.#tellsHooks = hasAssistantStreamFinishedHooks;
     const mayEnd = hasAssistantStreamHooks || hasAssistantStreamFinishedHooks;
     this.#abort = mayEnd ? new LinkedSignal(turn.control.signal) : undefined;
@@ -109,8 +116,11 @@ export class ModelStream {
       const outcome = await this.#ended.promise;
       if (this.#pump !== undefined) await this.#pump; // A hook that was asked is waited for: what it writes belongs to this call.
       if (this.#isAborted && this.#hookFailure === undefined) await this.#awaitUsage(call);
-      return this.#endOf(outcome);
+      const ended = this.#endOf(outcome);
+      if (ended.kind !== "failure") this.#held?.settle();
+      return ended;
     } finally {
+      this.#held?.drop();
       this.#isOver = true;
       signal.removeEventListener("abort", end);
       this.#abort?.release();
@@ -164,13 +174,14 @@ export class ModelStream {
     if (part.kind !== "usage" && (this.#isAborted || this.#turn.control.isCancelled)) return;
     if (!this.#needsHooks(part)) return this.#take(part);
     if (part.kind === "attempt_reset") {
+      this.#held?.drop();
       const told = finishStream(this.#turn, "attempt_reset");
       return told === undefined ? this.#take(part) : told.then(() => this.#take(part));
     }
     if (part.kind !== "text_delta") return this.#take(part);
     this.#hasText = true;
     const { session } = this.#turn;
-    const transforms = session.plugins.transformAssistantStream(session.id, part.text);
+    const transforms = session.plugins.transformAssistantStream(session.id, part.text, { held: this.#held });
     return isPromise(transforms) ? transforms.then((made) => this.#apply(made)) : this.#apply(transforms);
   }
 
@@ -215,6 +226,7 @@ export class ModelStream {
 
   #reset(part: ResetPart): void {
     const usage = this.#usage;
+    this.#held?.drop();
     this.#shown = [];
     this.#hasText = false;
     this.#usage = undefined;

@@ -6,6 +6,7 @@
 
 import { isPromise } from "../base/deferred.ts";
 import type { StateDelta } from "./durable.ts";
+import { dropAll, type HeldDrafts, settleAll } from "./held-drafts.ts";
 import { type HookSite, hookFailed, hookMustBeSynchronous, hookTimeout } from "./hook-error.ts";
 import type { HookLimit } from "./hook-limit.ts";
 import type { RegisteredHook } from "./hook-table.ts";
@@ -22,6 +23,8 @@ export interface HookRunOptions {
   readonly limit?: HookLimit | undefined;
   /** Where the phase's state deltas go; by default the session keeps them for `takeDeltas`. */
   readonly deltas?: StateDelta[] | undefined;
+  /** Holds what the phase drafts until that counts or is given up, with what phases before it drafted. */
+  readonly held?: HeldDrafts | undefined;
 }
 
 /** Told of every handler that runs. Contract: synchronous, never throws; what `began` returns is called once. */
@@ -66,19 +69,11 @@ export class HookPhase {
   settle(): void {
     if (this.#drafts === undefined) return;
     const { scopes, hook, options } = this.#init;
-    const ready = [...this.#drafts].map(([state, scope]) => {
-      try {
-        return state.prepare(scope);
-      } catch (thrown) {
-        this.drop();
-        throw hookFailed({ pluginId: state.pluginId, hook }, thrown);
-      }
-    });
-    for (const apply of ready) scopes.keep(apply(), options.deltas);
+    settleAll(this.#drafts, { scopes, hook, deltas: options.deltas });
   }
 
   drop(): void {
-    for (const scope of this.#drafts?.values() ?? []) scope.close();
+    dropAll(this.#drafts);
   }
 
   #ask<T>(entry: RegisteredHook, call: HookCall, read: (raw: unknown, site: HookSite) => T): Awaitable<T> {
@@ -106,7 +101,8 @@ export class HookPhase {
     this.#drafts ??= new Map();
     const known = this.#drafts.get(state);
     if (known !== undefined) return known;
-    const scope = state.open("sequential");
+    const { held } = this.#init.options;
+    const scope = held === undefined ? state.open("sequential") : state.openUnder(held.of(state));
     this.#drafts.set(state, scope);
     return scope;
   }

@@ -77,6 +77,11 @@ export class PluginState {
     return new StateScope(this, { mode, sees });
   }
 
+  /** A scope whose draft goes on from that of another one of this state, and is settled into it. */
+  openUnder(under: StateScope): StateScope {
+    return new StateScope(this, { mode: under.mode, under });
+  }
+
   /** Applies the draft of a scope and ends it; the delta is what changed, if anything did. */
   settle(scope: StateScope): StateDelta | undefined {
     return this.prepare(scope)();
@@ -86,6 +91,8 @@ export class PluginState {
   prepare(scope: StateScope): () => StateDelta | undefined {
     if (!scope.isOpen) throw staleScope(this.pluginId, "its effect has ended");
     scope.close();
+    const { under } = scope;
+    if (under !== undefined) return () => settleInto(under, scope);
     const values = [...scope.drafts].map(([cell, draft]) => [cell, rebased(cell, draft)] as const);
     return () => this.#apply(values.filter(([cell, value]) => !jsonEqual(value, cell.working)));
   }
@@ -177,7 +184,7 @@ export class PluginState {
   #read(cell: StateCell): Json {
     const scope = currentScope(this);
     if (scope === undefined || !scope.isOpen) return cell.working;
-    const draft = scope.drafts.get(cell);
+    const draft = scope.draftOf(cell);
     if (draft !== undefined) return draft.value;
     return scope.sees === "committed" ? cell.committed : cell.working;
   }
@@ -216,7 +223,9 @@ export class PluginState {
   #draft(scope: StateScope, cell: StateCell, change: (value: Json) => Json): void {
     const draft = scope.drafts.get(cell);
     if (draft === undefined) {
-      scope.drafts.set(cell, { base: cell.working, value: change(cell.working), changes: [change] });
+      const below = scope.under?.draftOf(cell);
+      const base = below === undefined ? cell.working : below.value;
+      scope.drafts.set(cell, { base, value: change(base), changes: [change] });
       return;
     }
     draft.value = change(draft.value);
@@ -226,6 +235,10 @@ export class PluginState {
 
 function cellIn(stored: StoredState, name: string): StoredCell | undefined {
   return Object.hasOwn(stored, name) ? stored[name] : undefined;
+}
+
+function settleInto(under: StateScope, { drafts }: StateScope): undefined {
+  if (under.isOpen) for (const [cell, draft] of drafts) under.take(cell, draft);
 }
 
 /** The value of a draft on the cell as it is now. */

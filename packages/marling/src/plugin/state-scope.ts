@@ -1,6 +1,8 @@
 // Which effect a write to plugin state belongs to. User code is given no scope; it is found by the state it writes.
 //   SS1  the scopes of the running code form a list, innermost first; a write belongs to the first scope of its owner,
 //        so that sessions inside sessions keep their states apart.
+//   SS3  a scope under another one goes on from its draft, and settles into it: what several phases draft is kept apart
+//        until all of it counts or none does.
 //   SS2  only plugins with declared state enter a scope: others cost nothing.
 
 import { AsyncLocalStorage } from "node:async_hooks";
@@ -24,16 +26,38 @@ export class StateScope {
   readonly mode: ScopeMode;
   /** What reads see where nothing was drafted. */
   readonly sees: "working" | "committed";
+  /** The scope whose draft this one goes on from. */
+  readonly under: StateScope | undefined;
   readonly drafts: Map<StateCell, CellDraft> = new Map();
   #isOpen = true;
 
   constructor(
     owner: PluginState,
-    options: { readonly mode: ScopeMode; readonly sees?: "working" | "committed" },
+    options: {
+      readonly mode: ScopeMode;
+      readonly sees?: "working" | "committed";
+      readonly under?: StateScope | undefined;
+    },
   ) {
     this.owner = owner;
     this.mode = options.mode;
     this.sees = options.sees ?? "working";
+    this.under = options.under;
+  }
+
+  /** What was drafted for a cell, here or before. */
+  draftOf(cell: StateCell): CellDraft | undefined {
+    return this.drafts.get(cell) ?? this.under?.draftOf(cell);
+  }
+
+  /** Goes on with a draft from where another one, made on top of it, left a cell. */
+  take(cell: StateCell, { base, value, changes }: CellDraft): void {
+    const before = this.drafts.get(cell);
+    if (before === undefined) this.drafts.set(cell, { base, value, changes });
+    else {
+      before.value = value;
+      before.changes.push(...changes);
+    }
   }
 
   get isOpen(): boolean {

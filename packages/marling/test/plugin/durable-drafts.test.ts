@@ -3,6 +3,7 @@
 import { expect, test } from "vitest";
 import { deferred } from "../../src/base/deferred.ts";
 import { toolFailure, toolSuccess } from "../../src/model/tool-output.ts";
+import { HeldDrafts } from "../../src/plugin/held-drafts.ts";
 import { createPluginHost } from "../../src/plugin/plugin-host.ts";
 import { defineTool } from "../../src/tool/define-tool.ts";
 import {
@@ -392,4 +393,56 @@ test("[SS1] a session inside a hook of another keeps both states apart", async (
     { count: 1 },
     "stale_scope",
   ]);
+});
+
+test("[SS3] what several phases draft is held apart: seen by the next phase, applied together or dropped", async () => {
+  const found: (number | null)[] = [];
+  const { made, state } = counting((counter) => ({
+    output: {
+      stream: ({ chunk }) => {
+        found.push(counter.get().count);
+        counter.update(add(1));
+        if (chunk === "two") counter.update(add(10));
+        return { chunk };
+      },
+    },
+  }));
+  const session = sessionOf([made]);
+  const held = new HeldDrafts({ scopes: session.scopes, hook: "output.stream" });
+  const streamed = async (...chunks: readonly string[]): Promise<void> => {
+    for (const chunk of chunks) await session.transformAssistantStream("s", chunk, { held });
+  };
+  await streamed("one", "two", "three");
+  expect([found, state().get().count]).toEqual([[0, 1, 12], 0]);
+  held.drop();
+  await streamed("one", "two");
+  expect([found.slice(3), session.takeDeltas()]).toEqual([[0, 1], []]);
+  held.settle();
+  expect(state().get().count).toBe(12);
+  expect(session.takeDeltas()).toMatchObject([{ cells: { state: { count: 12 } } }]);
+});
+
+test("[SS3] a value that was held as null is null for the next phase", async () => {
+  const found: unknown[] = [];
+  let read: () => unknown = () => undefined;
+  const made = plugin("nulls", (ctx) => {
+    const last = ctx.durable<string | null>({ version: 1, initial: () => "first" });
+    read = () => last.get();
+    return {
+      output: {
+        stream: ({ chunk }) => {
+          last.update((value) => {
+            found.push(value);
+            return chunk === "none" ? null : chunk;
+          });
+          return { chunk };
+        },
+      },
+    };
+  });
+  const session = sessionOf([made]);
+  const held = new HeldDrafts({ scopes: session.scopes, hook: "output.stream" });
+  for (const chunk of ["none", "some", "none"]) await session.transformAssistantStream("s", chunk, { held });
+  held.settle();
+  expect([found, read()]).toEqual([["first", null, "some"], null]);
 });

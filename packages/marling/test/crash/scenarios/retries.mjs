@@ -1,6 +1,8 @@
 // A model that fails the first time it is asked something, a tool that fails its first attempt, and one that is not there.
+// A plugin keeps what it saw streaming: an attempt that is given up leaves nothing there, however often it is cut.
 
-import { defineTool, toolFailure } from "marling";
+import { deepEqual } from "node:assert/strict";
+import { definePlugin, defineTool, toolFailure } from "marling";
 import { callTools, defineCrashScenario, failWith, say } from "marling/testing";
 import { results, runInputs } from "./sample-tools.mjs";
 
@@ -14,6 +16,22 @@ const flaky = defineTool({
     attempt === 1 ? toolFailure({ message: "not yet", retry: { safe: true } }) : "at last",
 });
 
+const keeping = definePlugin({
+  id: "keeping",
+  build(ctx) {
+    const kept = ctx.durable({ version: 1, initial: () => /** @type {string[]} */ ([]) });
+    return {
+      output: {
+        stream: ({ chunk }) => {
+          kept.update((chunks) => [...chunks, chunk]);
+          return { chunk };
+        },
+      },
+      operations: { queries: { "keeping.kept": { handler: () => [...kept.get()] } } },
+    };
+  },
+});
+
 export const scenario = defineCrashScenario({
   answer: (request, { asked }) => {
     if (asked === 0) return failWith({ kind: "overloaded", retryAfterMs: 1, chunks: ["I"] });
@@ -24,6 +42,11 @@ export const scenario = defineCrashScenario({
         ])
       : say("done");
   },
-  options: () => ({ tools: [flaky] }),
-  run: (runtime) => runInputs(runtime, ["go"]),
+  options: () => ({ tools: [flaky], plugins: [keeping()] }),
+  run: async (runtime) => {
+    const end = await runInputs(runtime, ["go"]);
+    const kept = await (await runtime.session("s")).query("keeping.kept", {});
+    deepEqual(kept, ["done"]);
+    return { ...end, kept };
+  },
 });
