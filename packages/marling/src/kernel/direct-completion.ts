@@ -13,6 +13,7 @@ import type { DirectLlmCompletion, DirectRequest } from "../model/session-host.t
 import type { TurnOutcome } from "../model/turn.ts";
 import { isNoUsage, NO_USAGE, type TokenUsage, type UsageEntry } from "../model/usage.ts";
 import { projectMessage } from "../turn/project-messages.ts";
+import { callPort } from "./call-port.ts";
 import { commitBeside, operationOf } from "./commit.ts";
 import { modelOf } from "./model-binding.ts";
 import type { ModelBinding } from "./parts.ts";
@@ -121,19 +122,13 @@ async function ask(
   const { trace, parts } = session;
   const request = requestOf(session, call);
   const traced = trace && tracedDirectCall(trace, { binding, request, source, parentId });
-  try {
-    const { blobs } = parts.store;
-    const options = { sink: traced?.sink(sink) ?? sink, signal, blobs };
-    const outcome = await binding.port.call(request, options);
-    traced?.end(outcome, usage);
-    if (outcome.kind === "response") return { response: outcome.response, usage: outcome.response.usage };
-    const { kind, code = kind, message } = outcome.failure;
-    return { failure: { code, message }, usage: outcome.failure.usage ?? usage };
-  } catch (thrown) {
-    traced?.end({ kind: "thrown", thrown }, usage);
-    const message = thrown instanceof Error ? thrown.message : String(thrown);
-    return { failure: { code: "model_port_threw", message }, usage };
-  }
+  const { blobs } = parts.store;
+  const options = { sink: traced?.sink(sink) ?? sink, signal, blobs };
+  const outcome = await callPort({ binding, request }, options);
+  traced?.end(outcome, usage);
+  if (outcome.kind === "response") return { response: outcome.response, usage: outcome.response.usage };
+  const { kind, code = kind, message } = outcome.failure;
+  return { failure: { code, message }, usage: outcome.failure.usage ?? usage };
 }
 
 function requestOf(

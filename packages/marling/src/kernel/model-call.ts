@@ -7,7 +7,7 @@
 import { isPromise } from "../base/deferred.ts";
 import { MarlingError, messageOf } from "../base/errors.ts";
 import { unreachable } from "../base/unreachable.ts";
-import type { ModelCallOptions, ModelRequest } from "../llm/contract.ts";
+import type { ModelRequest } from "../llm/contract.ts";
 import type { ModelOutcome, ModelResponse, ResponsePart } from "../model/model-response.ts";
 import { visibleTexts } from "../model/model-response.ts";
 import type { ModelCallRecord } from "../model/turn.ts";
@@ -16,6 +16,7 @@ import type { StreamFinishReason } from "../plugin/hook-context.ts";
 import type { Awaitable } from "../plugin/hooks.ts";
 import { serviceView } from "../plugin/host-services.ts";
 import type { ModelCallResult, TurnEffect, TurnRecord } from "../turn/effect.ts";
+import { callPort } from "./call-port.ts";
 import { finishStream } from "./finish-stream.ts";
 import { modelOf } from "./model-binding.ts";
 import { decideOnFailure, FIRST_ATTEMPT, type RetryPlan } from "./model-error.ts";
@@ -233,24 +234,6 @@ async function attempt(turn: TurnRun, ask: Attempt, made: ModelCallRecord[]): Pr
     finish({ kind: "thrown", thrown }, { outcome: "failed", code, message: messageOf(thrown) });
     throw thrown;
   }
-}
-
-/** Calls the port. One that throws or answers nonsense, in spite of its contract, is a failed call. */
-async function callPort({ binding, request }: Attempt, options: ModelCallOptions): Promise<ModelOutcome> {
-  try {
-    const outcome = await binding.port.call(request, options);
-    if (outcome?.kind === "response" || outcome?.kind === "failure") return outcome;
-    return brokenPort(
-      "model_port_returned_nonsense",
-      `model ${binding.name}: expected a response or a failure, found neither`,
-    );
-  } catch (thrown) {
-    return brokenPort("model_port_threw", `model ${binding.name}: the port threw: ${messageOf(thrown)}`);
-  }
-}
-
-function brokenPort(code: string, message: string): ModelOutcome {
-  return { kind: "failure", failure: { kind: "unknown", code, message, retryable: false } };
 }
 
 /** What the attempt came to, after the response hooks; at once where there are none. */
