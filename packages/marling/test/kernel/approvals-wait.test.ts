@@ -1,9 +1,11 @@
 // Calls that somebody has to allow: how they wait, who may decide, and what a decision is good for.
 
-import type { ApprovalQuestion, Plugin } from "marling";
+import type { ApprovalQuestion, Json, Plugin } from "marling";
 import { sqliteStore } from "marling/sqlite";
 import { callTool, callTools, say } from "marling/testing";
 import { describe, expect, test } from "vitest";
+import type { JournalRecord } from "../../src/model/journal.ts";
+import type { CallStore } from "../../src/testing/faulty-store.ts";
 import { asks, naming, policy, question, questions } from "./approvals-support.ts";
 import { echoTool } from "./approvals-tools.ts";
 import {
@@ -345,6 +347,21 @@ describe("over restarts and between runtimes", () => {
     expect(ran).toEqual([]);
   });
 
+  test("[AP2] arguments that became others meanwhile do not run by an old decision", async () => {
+    const path = database();
+    const ran: string[] = [];
+    const first = await mortal({ store: sqliteStore({ path }), ...options(ran) });
+    first.session.turn("Go", { id: "t" });
+    const asked = await question(first.runtime);
+    await parked(first.session);
+    await first.die();
+    await decideBetween(path, asked, Date.now());
+    const { session } = await live({ store: sqliteStore({ path }), ...options(ran), around: otherArguments });
+    const { toolCalls } = await session.turn("Go", { id: "t" }).result;
+    expect(failureOf(toolCalls[0]?.output).code).toBe("approval_stale");
+    expect(ran).toEqual([]);
+  });
+
   test("[AP4] a question that was decided is not shown because its id is the end of another one's", async () => {
     const ran: string[] = [];
     const numbers = Array.from({ length: 11 }, (_none, index) => `${index + 1}`);
@@ -364,6 +381,19 @@ describe("over restarts and between runtimes", () => {
     expect(ran).toEqual(["1"]);
   });
 });
+
+/** A store that remembers other arguments of the call than those that the question showed. */
+const otherArguments: CallStore = async (method, call) => {
+  const answer = await call();
+  if (method !== "journal.read") return answer;
+  const rows = answer as readonly JournalRecord[];
+  const changed = rows.map((row): JournalRecord => {
+    if (row.key !== "0.model_call") return row;
+    const text = JSON.stringify(row.outcome).replace(String.raw`\"x\"`, String.raw`\"other\"`);
+    return { ...row, outcome: JSON.parse(text) as Json };
+  });
+  return changed as typeof answer;
+};
 
 /** Allows a call as `runtime.approvals` does it, while no runtime is there. */
 async function decideBetween(path: string, { digest }: ApprovalQuestion, at: number): Promise<void> {

@@ -74,7 +74,7 @@ test("[LE4] what is behind a turn that sleeps takes no lease either, here or in 
   await until(async () => (await claimAsStranger(first.store)).kind === "claimed");
 });
 
-test("[LE2] an input that is accepted while a turn goes to sleep leaves no lease behind", async () => {
+test("[LE4] an input that is accepted while a turn goes to sleep leaves no lease behind", async () => {
   const { tool } = asking();
   for (let ticks = 0; ticks < 12; ticks += 1) {
     const { store, session, runtime } = await desk(database(), { tools: [tool], answers: ASK });

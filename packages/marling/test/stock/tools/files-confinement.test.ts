@@ -8,11 +8,13 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
+  renameSync,
+  rmSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { createServer } from "node:net";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { ConfinedFolder, confinedRoot, type OpenBy } from "../../../src/stock/tools/files/confined-folder.ts";
 import { FileRefusal } from "../../../src/stock/tools/files/file-refusal.ts";
@@ -255,6 +257,42 @@ test.each<OpenBy>(["descriptor", "path"])(
     expect(existsSync(join(outside, "moved", "g.txt"))).toBe(false);
   },
 );
+
+test.each<OpenBy>(["descriptor", "path"])(
+  "[FT3] [FT4] a folder that was moved to a neighbour whose name begins like the root is refused by %s",
+  async (openBy) => {
+    const { root: path } = fileBench();
+    const elsewhere = `${path}-elsewhere`;
+    onTestFinished(() => rmSync(elsewhere, { recursive: true, force: true }));
+    mkdirSync(join(path, "a"));
+    writeFileSync(join(path, "a", "f.txt"), "old");
+    const folder = await (await ConfinedFolder.openRoot(confinedRoot(path, "test", { openBy }))).openFolder(
+      "a",
+    );
+    onTestFinished(() => folder.close());
+    const staged = await stageFile({ folder, name: "f.txt" }, Buffer.from("new"));
+    renameSync(join(path, "a"), elsewhere);
+    symlinkSync(elsewhere, join(path, "a"));
+    const refused = { reason: "path_outside_root" };
+    await expect(folder.check()).rejects.toMatchObject(refused);
+    await expect(readStart(folder, { name: "f.txt", bytes: 10 })).rejects.toMatchObject(refused);
+    await expect(staged.commit()).rejects.toBeInstanceOf(FileRefusal);
+    expect(readFileSync(join(elsewhere, "f.txt"), "utf8")).toBe("old");
+  },
+);
+
+test("[FT1] a neighbour whose name begins like the root is outside, by every tool and way to write it", async () => {
+  const bench = fileBench();
+  const elsewhere = `${bench.root}-elsewhere`;
+  onTestFinished(() => rmSync(elsewhere, { recursive: true, force: true }));
+  mkdirSync(elsewhere);
+  writeFileSync(join(elsewhere, "secret.txt"), SECRET);
+  symlinkSync(elsewhere, join(bench.root, "link"));
+  const paths = [join(elsewhere, "secret.txt"), `../${basename(elsewhere)}/secret.txt`, "link/secret.txt"];
+  for (const path of paths) await expectRefused(bench, path);
+  expect(readdirSync(elsewhere)).toEqual(["secret.txt"]);
+  expect(readFileSync(join(elsewhere, "secret.txt"), "utf8")).toBe(SECRET);
+});
 
 test.each<OpenBy>(["descriptor", "path"])(
   "[FT3] [FT4] a link is not opened by %s even when it leads inside: it is walked",

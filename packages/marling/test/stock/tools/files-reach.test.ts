@@ -149,3 +149,23 @@ test("[FT33] denied paths that lead out of the root are a mistake", () => {
       expect.objectContaining({ code: "invalid_options" }),
     );
 });
+
+test("[FT32] a link to a neighbour whose name begins like what may be reached leads out of reach", async () => {
+  const { root, call } = await world();
+  mkdirSync(join(root, "docs-private"));
+  writeFileSync(join(root, "docs-private", "key"), "secret words\n");
+  symlinkSync("../docs-private", join(root, "docs", "near"));
+  const outcome = await call("read_file", { path: "docs/near/key" });
+  expect(outcome).toContain("path_denied");
+  expect(outcome).not.toContain("secret words");
+  expect(await call("write_file", { path: "docs/near/new", content: "x" })).toContain("path_denied");
+  expect(existsSync(join(root, "docs-private", "new"))).toBe(false);
+});
+
+test("[FT33] a neighbour whose name begins like what is denied is not denied", async () => {
+  const { root, call } = await world(["."], { denied: ["private"] });
+  mkdirSync(join(root, "private-no-more"));
+  writeFileSync(join(root, "private-no-more", "key"), "open words\n");
+  expect(await call("read_file", { path: "private-no-more/key" })).toContain("open words");
+  expect(await call("list_files", { path: "." })).toContain("private-no-more");
+});
