@@ -4,7 +4,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { MarlingError } from "marling";
 import { ledgerPath, readLedger } from "./soak-ledger.mjs";
-import { marked } from "./soak-world.mjs";
+import { marked, noteOf } from "./soak-world.mjs";
 
 /** @typedef {import("./soak-world.mjs").Act} Act */
 /**
@@ -66,9 +66,6 @@ async function enqueue({ runtime, ledger }, { kind, session: id, key }) {
   const { status } = await session.enqueue(text, { key, deliver });
   ledger.write("accepted", { act: kind, session: id, key, status });
 }
-
-/** What is said to a turn that runs. @param {string} key */
-export const noteOf = (key) => `note <${key}>`;
 
 /** A command that says one line. One that was begun is not begun again. @param {Place} place @param {Act} act */
 async function monitor({ runtime, ledger, folder }, { session: id, key }) {

@@ -1,8 +1,7 @@
 // What must hold in the end of a world, whatever was killed, paused or closed when: found in the ledger, which knows
 // what happened outside, and in what the last process read from the store.
 
-import { noteOf } from "./soak-acts.mjs";
-import { marked, planIdOf, REPLAY } from "./soak-world.mjs";
+import { marked, noteOf, planIdOf, REPLAY } from "./soak-world.mjs";
 
 /** @typedef {import("./soak-ledger.mjs").Entry} Entry */
 /** @typedef {import("./soak-world.mjs").World} World */
@@ -249,6 +248,7 @@ function checkSession(found, session, report) {
     report("duplicate", `${id}: message id ${twice} is there more than once`);
   checkCalls(found, session, report);
   checkPrograms(found, session, report);
+  checkEffectsAreTold(found, session, report);
   for (const [turn, count] of Object.entries(seen.turns))
     if (count !== 1) report("state", `${id}: turn ${turn} was counted ${count} times`);
 }
@@ -310,11 +310,23 @@ function checkCalls({ entries }, session, report) {
 /** Whether a result says that nobody knows. @param {string} text */
 const isCut = (text) => text.includes("unknown_outcome") || text.includes("may have taken effect");
 
+/** What happened outside is in the history, whatever became of its turn. @param {Found} found @param {SessionEnd} session @param {Report} report */
+function checkEffectsAreTold({ entries }, session, report) {
+  const told = new Set(callsIn(session));
+  for (const { kind, tool, plan, session: id, turn } of entries)
+    if (kind === "begin" && id === session.id && !plan.includes(".n") && !told.has(plan)) {
+      report("lost", `${id}: ${tool} ${plan} of ${turn} ran and is not in the history`);
+      told.add(plan);
+    }
+}
+
+/** The plan's ids of the calls of a history. @param {SessionEnd} session */
+const callsIn = (session) =>
+  partsOf(session).flatMap((part) => (part.kind === "tool_call" ? [planIdOf(part.name, part.args)] : []));
+
 /** A program of a turn that finished was done as a whole, each call once. @param {Found} found @param {SessionEnd} session @param {Report} report */
 function checkPrograms({ world, entries }, session, report) {
-  const calls = partsOf(session).flatMap((part) =>
-    part.kind === "tool_call" ? [planIdOf(part.name, part.args)] : [],
-  );
+  const calls = callsIn(session);
   const finished = entries.filter(
     ({ kind, session: id, outcome }) =>
       kind === "settled" && id === session.id && outcome.kind === "finished",

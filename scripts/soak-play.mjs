@@ -28,8 +28,9 @@ const END_MS = 90_000;
 class Life {
   isIdle = false;
   isPaused = false;
-  /** Whether its end is our doing. */
-  isEnded = false;
+  /** Whether it was killed, and whether it may end by itself. */
+  isKilled = false;
+  mayEnd = false;
   stderr = "";
   /** What the last process says is left to do. @type {unknown} */
   left;
@@ -63,7 +64,7 @@ class Life {
   }
 
   kill() {
-    this.isEnded = true;
+    this.isKilled = true;
     this.child.kill("SIGKILL");
     return this.closed;
   }
@@ -87,13 +88,13 @@ class Life {
       // Where even this process did not come to run, nobody did: the time does not count.
       if (this.isPaused || now - lookedAt > 2_000) this.#heardAt = now;
       lookedAt = now;
-      if (now - this.#heardAt < FROZEN_MS || this.isEnded) return;
+      if (now - this.#heardAt < FROZEN_MS || this.isKilled) return;
       this.play.violate("frozen", `process ${this.name} did not turn its event loop for ${FROZEN_MS} ms`);
       void this.kill();
     }, 500);
     void this.closed.then(([code, signal]) => {
       clearInterval(timer);
-      if (!this.isEnded)
+      if (!this.isKilled && !this.mayEnd)
         this.play.violate(
           "ended",
           `process ${this.name} ended by itself with ${code ?? signal}: ${this.stderr}`,
@@ -164,7 +165,7 @@ class Play {
 
   /** @param {Life} life @param {number} graceMs */
   async #close(life, graceMs) {
-    life.isEnded = true;
+    life.mayEnd = true;
     if (life.child.connected) life.child.send({ kind: "close", graceMs });
     if ((await within(life.closed, CLOSE_MS)) === undefined) {
       this.violate(
@@ -203,7 +204,7 @@ class Play {
   async end() {
     const life = new Life(this, "end", "end", 0);
     this.lives.push(life);
-    life.isEnded = true;
+    life.mayEnd = true;
     const isOver = await within(life.closed, END_MS);
     if (isOver === undefined) {
       await life.kill();

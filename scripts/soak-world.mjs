@@ -163,6 +163,9 @@ export const pauseMs = ({ afterMs }) => Math.round(LEASE_MS * 1.3 + afterMs * 3)
 /** The text by which an input, a task or an occurrence names its program. @param {string} key */
 export const marked = (key) => `@p:${key}@`;
 
+/** What is said to a turn that runs; it has no program. @param {string} key */
+export const noteOf = (key) => `note <${key}>`;
+
 /** The plan's id of a call, whichever tool it is of. @param {string} name @param {any} args @returns {string} */
 export function planIdOf(name, args) {
   if (name !== "spawn") return String(args?.id);
