@@ -9,9 +9,11 @@
 //   JE6  a plan is written with the mark of its effect; the first one holds in every run.
 //   JE8  what begins or ends in one tick is one write.
 //   JE9  of a turn that is begun as a new one nothing is read.
+//   JE10 an outcome is ahead until the run has come to its effect, or is done with an effect that encloses it. A model
+//        call encloses nothing but ends everything before it: outcomes recorded before it are no longer ahead behind it.
 
 import type { EffectKey, SessionId, TurnId } from "../model/ids.ts";
-import type { JournalRecord, JournalStore } from "../model/journal.ts";
+import { enclosingEffects, type JournalRecord, type JournalStore } from "../model/journal.ts";
 import type { Json } from "../model/json.ts";
 import { refuseNewer } from "../model/outcome-version.ts";
 import type { EffectHost, EffectKind, EffectOptions, EffectRequest, TurnName } from "./contract.ts";
@@ -23,6 +25,7 @@ const AT_ONCE: ReadonlySet<EffectKind> = new Set(["tool_attempt", "direct_comple
 const CHEAP: ReadonlySet<EffectKind> = new Set(["environment", "hook_phase", "checkpoint"]);
 
 const NONE: readonly Json[] = Object.freeze([]);
+const NO_KEYS: readonly EffectKey[] = Object.freeze([]);
 
 /** What waits for it comes behind what runs now. */
 const NOW = Promise.resolve();
@@ -60,6 +63,7 @@ export function journalEffects(rows: JournalStore): EffectHost {
     hasBegun: (turn, key) => asked(open(turn), (journal) => journal.hasBegun(key)),
     isReplaying: (turn) => asked(open(turn), (journal) => journal.isReplaying),
     ahead: (turn) => asked(open(turn), (journal) => journal.ahead),
+    leave: (turn, key) => asked(open(turn), (journal) => journal.leave(key)),
     flush: async (turn, what) => {
       const journal = await turns.get(turn);
       await (what === "all" ? journal?.flush(turn.lease) : journal?.flushOwed(turn.lease));
@@ -148,21 +152,54 @@ class TurnJournal {
   async run<T>(request: EffectRequest, perform: Perform<T>, { cut, plan }: EffectOptions<T>): Promise<T> {
     const { key, kind, lease } = request;
     this.#ahead.delete(key);
-    if (this.#outcomes.has(key)) return this.#known(key) as T;
+    if (this.#outcomes.has(key)) return this.#known(request) as T;
     const isStarted = this.#started.has(key);
     const planned = isStarted ? this.#started.get(key) : plan;
     const begun = this.#begin(request, { isMarked: !isStarted && (cut ?? plan) !== undefined, plan });
     if (begun !== undefined) await begun;
     const outcome = await (isStarted && cut !== undefined ? cut() : perform(planned));
+    this.#pass(key);
+    if (kind === "model_call") this.#ahead.clear();
     this.#remember(request, outcome as Json);
     if (AT_ONCE.has(kind)) await this.flush(lease);
     return outcome;
   }
 
-  /** An outcome of an earlier run. What was done inside the effect is not asked for again. */
-  #known(key: EffectKey): Json | undefined {
-    for (const inner of this.#ahead) if (inner.startsWith(`${key}/`)) this.#ahead.delete(inner);
+  /** An outcome of an earlier run. Effects that it encloses are not asked for again. */
+  #known({ key, kind }: EffectRequest): Json | undefined {
+    this.#pass(key);
+    if (kind === "model_call") this.#passBefore(key);
     return this.#outcomes.get(key);
+  }
+
+  /**
+   * The outcomes ahead that an effect encloses, no longer ahead. An outcome holds those of the effects it encloses, so
+   * only the outermost are returned.
+   */
+  leave(key: EffectKey): readonly Json[] {
+    const left = this.#pass(key);
+    if (left.length === 0) return NONE;
+    const outermost = left.filter((inner) => !left.some((other) => this.#encloses(other, inner)));
+    return outermost.map((inner) => this.#outcomes.get(inner) as Json);
+  }
+
+  #pass(key: EffectKey): readonly EffectKey[] {
+    if (this.#ahead.size === 0) return NO_KEYS;
+    const left = [...this.#ahead].filter((inner) => this.#encloses(key, inner));
+    for (const inner of left) this.#ahead.delete(inner);
+    return left;
+  }
+
+  #passBefore(key: EffectKey): void {
+    if (this.#ahead.size === 0) return;
+    for (const earlier of this.#outcomes.keys()) {
+      if (earlier === key) return;
+      this.#ahead.delete(earlier);
+    }
+  }
+
+  #encloses(key: EffectKey, inner: EffectKey): boolean {
+    return inner.startsWith(`${key}/`) || enclosingEffects(this.#outcomes.get(inner)).includes(key);
   }
 
   /** Writes everything known; nothing is waited for when all of it is written. */

@@ -21,13 +21,13 @@ import {
   toolCancelled,
   toolFailure,
 } from "../model/tool-output.ts";
-import type { RecoveryDecision } from "../plugin/hook-context.ts";
 import type { Awaitable } from "../plugin/hooks.ts";
 import type { ExecutableCall, NestedCall, NestedReply, ToolContext, ToolManifest } from "../tool/contract.ts";
 import { runAttempts } from "../tool/dispatch.ts";
 import { failureFromThrown } from "../tool/output.ts";
 import { afterCall, hasAfterCall } from "./after-call.ts";
 import { awaitCompletion, completionName } from "./completion.ts";
+import { askAboutCut, unknownOutcome } from "./cut-attempt.ts";
 import type { DispatchCall } from "./dispatch.ts";
 import { nestedCalls } from "./nested-calls.ts";
 import type { ReadyCall } from "./prepare-call.ts";
@@ -35,9 +35,17 @@ import { performTimer } from "./timer.ts";
 import { toolContext } from "./tool-context.ts";
 import { ToolLimit } from "./tool-limit.ts";
 import { TracedToolAttempt } from "./trace-tool.ts";
-import { issueOfThrown } from "./turn-fault.ts";
 import { TurnParked } from "./turn-parked.ts";
-import { attemptKey, type EffectOf, performEffect, type TurnRun } from "./turn-run.ts";
+import {
+  adoptInner,
+  attemptKey,
+  type EffectOf,
+  enclosed,
+  joinScope,
+  performEffect,
+  scopeOf,
+  type TurnRun,
+} from "./turn-run.ts";
 
 export interface CallOptions {
   readonly round: number;
@@ -64,6 +72,8 @@ interface CallRun {
   readonly ready: ReadyCall;
   readonly options: CallOptions;
   readonly signal: LinkedSignal;
+  /** The scope of the calls that an orchestrating tool makes; its attempts share it. */
+  readonly calls: TurnRun | undefined;
   completionKey: string | undefined;
   /** Wall time at which a tool said that its result comes later. */
   pendingSince: number;
@@ -99,12 +109,14 @@ export async function runCall(turn: TurnRun, ready: ReadyCall, options: CallOpti
     ready,
     options,
     signal,
+    calls: ready.manifest.isOrchestrating === true ? bundleOf(turn, ready, options) : undefined,
     completionKey: undefined,
     pendingSince: 0,
     durationMs: 0,
   };
   try {
     const result = await (ready.manifest.retry === undefined ? attempt(run, 1) : attemptAll(run));
+    if (run.calls !== undefined) await joinCalls(run, run.calls);
     if (!isPendingResult(result)) {
       if (run.completionKey !== undefined) await endCompletion(run);
       return { output: result, durationMs: run.durationMs };
@@ -116,6 +128,17 @@ export async function runCall(turn: TurnRun, ready: ReadyCall, options: CallOpti
   } finally {
     signal.release();
   }
+}
+
+/** A scope that encloses the calls of an orchestrating tool, as that of an attempt encloses those of another tool. */
+function bundleOf(turn: TurnRun, { call }: ReadyCall, { round }: CallOptions): TurnRun {
+  return enclosed(scopeOf(turn), attemptKey(call.callId, round, 1));
+}
+
+/** The calls of an orchestrating tool are over: those of an earlier run that this run did not make still count. */
+async function joinCalls({ turn, ready, options }: CallRun, calls: TurnRun): Promise<void> {
+  await adoptInner(calls, attemptKey(ready.call.callId, options.round, 1));
+  joinScope(turn, calls);
 }
 
 /** Attempts, as many as the policy of the tool allows. */
@@ -188,29 +211,6 @@ async function recoverAttempt(one: Attempt): Promise<Attempted> {
   return { output: await afterCall(scope, { call, manifest, output, durationMs: 0 }), durationMs: 0 };
 }
 
-/** What plugins want done with a cut attempt; one that fails decides nothing. */
-async function askAboutCut(
-  scope: TurnRun,
-  { call, manifest }: ReadyCall,
-): Promise<RecoveryDecision | undefined> {
-  const { plugins, id } = scope.session;
-  if (!plugins.runner.has("recovery.decide")) return undefined;
-  const { name: toolName, callId, args } = call;
-  const { replay = "unsafe" } = manifest;
-  try {
-    const context = { sessionId: id, toolName, callId, args, replay };
-    return await plugins.decideOnRecovery(context, { deltas: scope.deltas });
-  } catch (thrown) {
-    scope.log.issues.push(issueOfThrown(thrown));
-    return undefined;
-  }
-}
-
-function unknownOutcome(name: string): ToolOutput {
-  const message = `The call of ${name} was interrupted. It may have taken effect; check before calling it again.`;
-  return toolFailure({ code: "unknown_outcome", class: "internal", source: "runtime", message });
-}
-
 function startAttempt(run: CallRun, scope: TurnRun, number: number): Attempt {
   const { turn, ready, signal } = run;
   return {
@@ -243,7 +243,7 @@ async function performAttempt(one: Attempt): Promise<Attempted> {
 /** Runs a tool whose work is to call others. Its calls are effects; the hooks after it are one more. */
 async function orchestrate(run: CallRun, number: number): Promise<Attempted> {
   const { turn, ready, options } = run;
-  const one = startAttempt(run, turn, number);
+  const one = startAttempt(run, run.calls ?? turn, number);
   const result = await execute(one);
   one.release?.();
   if (!turn.session.plugins.runner.has("tool_calls.after")) return conclude(one, result, one.nestedMs);

@@ -1,7 +1,6 @@
 // What the phases of one turn share. Phases add to the log and to the buffer; they keep no references to each other.
 
 import { isPromise } from "../base/deferred.ts";
-import { sha256 } from "../base/digest.ts";
 import { SharedList } from "../base/shared-list.ts";
 import type { EffectKind, EffectOptions, TurnName } from "../effects/contract.ts";
 import type { EffectKey, InputId, TurnId } from "../model/ids.ts";
@@ -19,11 +18,11 @@ import type { SessionReadView } from "../session/view.ts";
 import type { ToolState } from "../tool/contract.ts";
 import type { TurnRecord } from "../turn/effect.ts";
 import type { Environment, PlannedEnvironment } from "./environment.ts";
+import { marksOf, refuseOther } from "./recorded-request.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { spend } from "./spending.ts";
 import { type EndedEffect, traceEffect } from "./trace-effect.ts";
 import type { TurnControl } from "./turn-control.ts";
-import { TurnFault } from "./turn-fault.ts";
 
 /** What happened so far that ends up in the report. */
 export interface TurnLog {
@@ -73,6 +72,8 @@ export interface TurnRun {
   readonly joined: InputId[];
   /** How many of them are in the history already, with earlier parts of the turn. */
   readonly committedJoins: number;
+  /** The effects that enclose this scope, outermost first; absent in the turn itself. */
+  readonly within?: readonly EffectKey[];
   /** Changes of plugin state that an effect names as its own; the turn itself has no such list. */
   readonly deltas?: StateDelta[];
   /** The prompt and tools of the round, once prepared, and what they were made from. */
@@ -135,9 +136,6 @@ export interface EffectOf<T> {
 const NOTHING: LeftBehind = Object.freeze({});
 const NONE: readonly never[] = Object.freeze([]);
 
-/** Of a digest, in characters. */
-const DIGEST_LENGTH = 64;
-
 /** What is kept of an effect: its outcome, what it left behind, and what it was asked. */
 interface Recorded<T> {
   /** Nothing in version 1; see model/outcome-version.ts. */
@@ -145,6 +143,8 @@ interface Recorded<T> {
   readonly value: T;
   readonly left: LeftBehind;
   readonly asked?: Readonly<Record<string, string>>;
+  /** The effects that enclose it, outermost first. */
+  readonly within?: readonly EffectKey[];
 }
 
 /**
@@ -161,13 +161,13 @@ export async function performEffect<T>(
   const owning = ownTurn(turn);
   if (owning !== undefined) await owning;
   const told = openedEffect(turn, effect);
-  const scope = scopeOf(turn, `${turn.scope}.${effect.key}`);
-  const { cut, plan, asks } = effect;
+  const scope = enclosed(scopeOf(turn, `${turn.scope}.${effect.key}`), effect.key);
+  const { cut, plan } = effect;
   let hasRun = false;
   const run = (act: () => Promise<T>): Promise<Recorded<T>> =>
     begun(() => {
       hasRun = true;
-      return performLive(turn, act, { scope, asks });
+      return performLive(turn, act, { scope, effect });
     });
   const request = { ...nameOf(turn), key: effect.key as EffectKey, kind: effect.kind };
   const options: EffectOptions<Recorded<T>> = {
@@ -198,13 +198,17 @@ export async function performEffect<T>(
 function performLive<T>(
   turn: TurnRun,
   act: () => Promise<T>,
-  { scope, asks }: { readonly scope: TurnRun; readonly asks: EffectOf<T>["asks"] },
+  { scope, effect }: { readonly scope: TurnRun; readonly effect: EffectOf<T> },
 ): Promise<Recorded<T>> {
   const { session, control } = turn;
   control.apply();
   const recording = (): Promise<Recorded<T>> => {
     const { generation } = session.plugins.toolRegistry;
-    return act().then((value) => recordOf(turn, value, { scope, generation, asks }));
+    return act().then((value) => {
+      const adopting = adoptInner(scope, effect.key);
+      const record = (): Recorded<T> => recordOf(turn, value, { scope, generation, asks: effect.asks });
+      return isPromise(adopting) ? adopting.then(record) : record();
+    });
   };
   const ahead = session.parts.effects.ahead?.(nameOf(turn)) ?? NONE;
   if (isPromise(ahead)) return ahead.then((outcomes) => takeOverAll(session, outcomes)).then(recording);
@@ -229,8 +233,32 @@ function recordOf<T>(
 ): Recorded<T> {
   turn.control.refuseLost();
   const left = together(leftIn(scope, turn), movedState(turn, { scope, generation }));
-  const record = { version: OUTCOME_VERSION, value, left };
+  const { within } = turn;
+  const record = { version: OUTCOME_VERSION, value, left, ...(within === undefined ? {} : { within }) };
   return asks === undefined ? record : { ...record, asked: marksOf(asks) };
+}
+
+/** A scope that an effect, or a call that is made of effects, encloses. */
+export function enclosed(scope: TurnRun, key: string): TurnRun {
+  const { within = NONE } = scope;
+  return { ...scope, within: [...within, key as EffectKey] };
+}
+
+/**
+ * The run is done with an effect. An earlier run may have finished effects inside it that this run did not come to: their
+ * usage and their state still count.
+ */
+export function adoptInner(scope: TurnRun, key: string): Awaitable<void> {
+  const { session } = scope;
+  const left = session.parts.effects.leave?.(nameOf(scope), key as EffectKey) ?? NONE;
+  const adopt = (outcomes: readonly unknown[]): void => {
+    for (const outcome of outcomes) {
+      const inner = (outcome as Recorded<unknown>).left;
+      spend(session, inner.spent ?? []);
+      leave(scope, inner);
+    }
+  };
+  return isPromise(left) ? left.then(adopt) : adopt(left);
 }
 
 /** Whether an earlier run of the turn has come to an effect. */
@@ -267,38 +295,6 @@ export function nameOf({ session, turnId }: TurnRun): TurnName {
 function ownTurn({ session, control }: TurnRun): Promise<void> | undefined {
   control.refuseLost();
   return session.parts.effects.remembers === true ? session.lease.ensure() : undefined;
-}
-
-/** What is kept of texts to know them again: a text itself, or its digest where that is shorter. */
-function marksOf(asks: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
-  const marks: Record<string, string> = {};
-  for (const field of Object.keys(asks)) {
-    const text = asks[field] as string;
-    marks[field] = text.length <= DIGEST_LENGTH ? text : sha256(text);
-  }
-  return marks;
-}
-
-function refuseOther<T>({ key, asks, formerly }: EffectOf<T>, { version, asked }: Recorded<T>): void {
-  if (asks === undefined || asked === undefined) return;
-  const isOld = version === undefined;
-  const fields = otherFields(asks, asked, isOld);
-  if (fields.length === 0) return;
-  if (isOld && formerly !== undefined && otherFields(formerly(), asked, isOld).length === 0) return;
-  const message = `effect ${key}: expected the request that its outcome was recorded for, found another ${fields.join(", ")}`;
-  throw new TurnFault("journal_mismatch", message);
-}
-
-/** The fields in which what is asked for is not what was. Version 1 may have kept digests of short texts too. */
-function otherFields(
-  asks: Readonly<Record<string, string>>,
-  asked: Readonly<Record<string, string>>,
-  isOld: boolean,
-): readonly string[] {
-  const marks = marksOf(asks);
-  const isOther = (field: string): boolean =>
-    marks[field] !== asked[field] && !(isOld && sha256(asks[field] ?? "") === asked[field]);
-  return Object.keys({ ...asks, ...asked }).filter(isOther);
 }
 
 /** The turn with a place of its own for what is left behind, so that effects which run at once can be told apart. */

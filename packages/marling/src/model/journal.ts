@@ -1,7 +1,7 @@
 // What is known of turns that are not committed yet: written by effects, kept by stores.
 
 import type { EffectKey, SessionId, TurnId } from "./ids.ts";
-import type { Json } from "./json.ts";
+import { isJsonObject, type Json } from "./json.ts";
 
 /** One step of an effect inside a turn that is not committed yet. */
 export interface JournalRecord {
@@ -12,6 +12,14 @@ export interface JournalRecord {
   readonly status: "started" | "done";
   /** What is known: of `done` the outcome, of `started` what was planned, if anything. */
   readonly outcome?: Json;
+}
+
+const NONE: readonly string[] = Object.freeze([]);
+
+/** The effects that enclose an effect, outermost first, as its outcome names them in `within`. */
+export function enclosingEffects(outcome: Json | undefined): readonly string[] {
+  const within = isJsonObject(outcome) ? outcome.within : undefined;
+  return Array.isArray(within) ? (within as readonly string[]) : NONE;
 }
 
 /** What happened inside turns that are not committed yet. */

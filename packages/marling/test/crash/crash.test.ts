@@ -38,6 +38,7 @@ test.each([
   ["authorize", 8],
   ["monitor", 14],
   ["trigger", 20],
+  ["nested", 40],
   ["tenants", 20],
 ])(
   "a process killed at any boundary of the scenario %s is recovered to the same end",

@@ -20,6 +20,17 @@ const VALUES: readonly Json[] = [
   "x".repeat(1 << 20),
 ];
 
+const BESIDE: EffectRequest = effect("0.tool.c2.1");
+const NESTED: EffectRequest = effect("0.tool.c1:00.1");
+const NESTED_OUTCOME: Json = { value: 1, within: [TOOL.key] };
+
+/** Records an effect inside `TOOL`, and one inside that, as a run does that was cut in `TOOL`. */
+async function recordNested(effects: EffectHost): Promise<void> {
+  const deeper = effect("0.tool.c1.1.0.tool.c1:00.1/direct.0", { kind: "direct_completion" });
+  await performed(effects, deeper, { value: 2, within: [TOOL.key, NESTED.key] });
+  await performed(effects, NESTED, NESTED_OUTCOME);
+}
+
 function memoryCase(rule: string, title: string, run: EffectCase["run"]): EffectCase {
   return { rule, title, needs: "remembers", run };
 }
@@ -169,6 +180,53 @@ export const memoryCases: readonly EffectCase[] = [
     assert.equal(await other.isReplaying(TOOL), false);
     assert.deepEqual((await other.ahead?.(TOOL)) ?? [], []);
     assert.equal(await other.knows(TOOL, MODEL.key), false);
+  }),
+  memoryCase("JE10", "outcomes inside a known effect are not ahead once it was replayed", async (given) => {
+    const { effects, reopen } = given;
+    await recordNested(effects);
+    await performed(effects, TOOL, 3);
+    await performed(effects, BESIDE, 4);
+    const other = await reopen();
+    await performed(other, TOOL, 3);
+    assert.deepEqual((await other.ahead?.(TOOL)) ?? [4], [4]);
+    await performed(other, BESIDE, 4);
+    assert.equal((await other.isReplaying?.(TOOL)) ?? false, false);
+  }),
+  memoryCase("JE10", "nor are those inside an effect that was cut", async ({ effects, reopen }) => {
+    await recordNested(effects);
+    await fail(effects, TOOL, { cut });
+    const other = await reopen();
+    assert.equal((await other.isReplaying?.(TOOL)) ?? true, true);
+    await other.run<Json>(TOOL, never, { cut });
+    assert.equal((await other.isReplaying?.(TOOL)) ?? false, false);
+  }),
+  memoryCase(
+    "JE10",
+    "nor are those inside an effect that is performed again",
+    async ({ effects, reopen }) => {
+      await recordNested(effects);
+      const other = await reopen();
+      assert.equal((await performed(other, TOOL, "again")).isPerformed, true);
+      assert.equal((await other.isReplaying?.(TOOL)) ?? false, false);
+    },
+  ),
+  memoryCase("JE10", "who is done with an effect is told what was left inside it", async (given) => {
+    const { effects, reopen } = given;
+    await recordNested(effects);
+    const other = await reopen();
+    assert.deepEqual((await other.leave?.(TOOL, TOOL.key)) ?? [NESTED_OUTCOME], [NESTED_OUTCOME]);
+    assert.equal((await other.isReplaying?.(TOOL)) ?? false, false);
+    assert.deepEqual((await other.leave?.(TOOL, TOOL.key)) ?? [], []);
+  }),
+  memoryCase("JE10", "outcomes before a model call are not ahead behind it", async ({ effects, reopen }) => {
+    await performed(effects, HOOK, 1);
+    await performed(effects, MODEL, 2);
+    await performed(effects, TOOL, 3);
+    const other = await reopen();
+    await performed(other, MODEL, 2);
+    assert.deepEqual((await other.ahead?.(TOOL)) ?? [3], [3]);
+    await performed(other, effect("1.model_call", { kind: "model_call" }), 4);
+    assert.equal((await other.isReplaying?.(TOOL)) ?? false, false);
   }),
   memoryCase("JE3", "what has begun can be asked, whether its outcome is known or not", async (given) => {
     const { effects, reopen } = given;
