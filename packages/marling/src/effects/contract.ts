@@ -52,10 +52,11 @@ export interface EffectHost {
   /** Those outcomes, in the order in which they were recorded. */
   ahead?(turn: TurnName): readonly Json[] | Promise<readonly Json[]>;
   /**
-   * The run is done with an effect. Returns the outermost outcomes of earlier runs that the effect encloses and this run
-   * has not come to; they are no longer ahead. An outcome names the effects that enclose it in `within`.
+   * The run is done with an effect, or without a key with the turn. Returns the outermost outcomes of earlier runs that
+   * the effect encloses and this run has not come to; they are no longer ahead. An outcome names the effects that enclose
+   * it in `within`.
    */
-  leave?(turn: TurnName, key: EffectKey): readonly Json[] | Promise<readonly Json[]>;
+  leave?(turn: TurnName, key?: EffectKey): readonly Json[] | Promise<readonly Json[]>;
   /**
    * Writes what is known of a turn and not written yet: all of it before the turn is left alone, and what was paid for
    * before code that is no effect. A host may write more than it is asked for.

@@ -173,19 +173,19 @@ class TurnJournal {
   }
 
   /**
-   * The outcomes ahead that an effect encloses, no longer ahead. An outcome holds those of the effects it encloses, so
+   * The outcomes ahead that an effect, or without a key the turn, encloses; they are no longer ahead. An outcome holds those of the effects it encloses, so
    * only the outermost are returned.
    */
-  leave(key: EffectKey): readonly Json[] {
+  leave(key: EffectKey | undefined): readonly Json[] {
     const left = this.#pass(key);
     if (left.length === 0) return NONE;
     const outermost = left.filter((inner) => !left.some((other) => this.#encloses(other, inner)));
     return outermost.map((inner) => this.#outcomes.get(inner) as Json);
   }
 
-  #pass(key: EffectKey): readonly EffectKey[] {
+  #pass(key: EffectKey | undefined): readonly EffectKey[] {
     if (this.#ahead.size === 0) return NO_KEYS;
-    const left = [...this.#ahead].filter((inner) => this.#encloses(key, inner));
+    const left = [...this.#ahead].filter((inner) => key === undefined || this.#encloses(key, inner));
     for (const inner of left) this.#ahead.delete(inner);
     return left;
   }

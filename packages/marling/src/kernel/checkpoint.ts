@@ -7,7 +7,7 @@ import type { EffectKey } from "../model/ids.ts";
 import type { Message } from "../model/message.ts";
 import type { Delivery, TurnEffect, TurnRecord } from "../turn/effect.ts";
 import { inputMessage } from "./admit.ts";
-import { runPhase } from "./directive.ts";
+import { noHooks, runPhase } from "./directive.ts";
 import { recordsOf } from "./hook-messages.ts";
 import { withHost } from "./services.ts";
 import { TurnFault } from "./turn-fault.ts";
@@ -27,7 +27,7 @@ export async function performCheckpoint(
   if (!session.plugins.hasCheckpointHooks) return { messages: arrived };
   const { messages, events, abort } = await runPhase(turn, {
     phase: "checkpoint",
-    effect,
+    effect: { key: effect.key, kind: effect.kind, ended: noHooks },
     ask: (scope) => {
       const state = viewOf(turn, [...records, ...recordsOf(arrived)]);
       const context = { sessionId: session.id, checkpoint: effect.checkpoint, state };

@@ -27,6 +27,12 @@ interface RecordedCell {
   readonly durationMs: number;
 }
 
+/** A cell without a record, in a turn that is ending. */
+const CUT_CELL: RecordedCell = Object.freeze({
+  result: { output: "", error: "The code was interrupted. It may have taken effect.", calls: [] },
+  durationMs: 0,
+});
+
 export async function performCode(
   turn: TurnRun,
   effect: CodeEffect,
@@ -34,7 +40,11 @@ export async function performCode(
 ): Promise<CodeResult> {
   const { key, kind } = effect;
   const replayed = (recorded: RecordedCell): void => showAgain(turn, effect, recorded);
-  const { result } = await performEffect<RecordedCell>(turn, { key, kind, replayed }, (scope) =>
+  const ended = async (): Promise<RecordedCell> => {
+    replayed(CUT_CELL);
+    return CUT_CELL;
+  };
+  const { result } = await performEffect<RecordedCell>(turn, { key, kind, replayed, ended }, (scope) =>
     runCell(scope, effect, records),
   );
   return result;

@@ -22,7 +22,7 @@ import { checkToolOutput } from "../tool/output.ts";
 import { afterCall } from "./after-call.ts";
 import type { ReadyCall } from "./prepare-call.ts";
 import { sleepOn } from "./sleep.ts";
-import { performEffect, type TurnRun } from "./turn-run.ts";
+import { type EffectOf, performEffect, type TurnRun } from "./turn-run.ts";
 
 export interface CompletionWait {
   readonly pending: PendingResult;
@@ -54,11 +54,14 @@ export async function awaitCompletion(
   const { pending, round, signal } = wait;
   if (pending.onCancel === "keep_external_work") signal.release();
   turn.emit({ kind: "waiting", callId, name });
-  const effect = { key: `${round}.wait.${callId}`, kind: "wait" } as const;
+  const effect: EffectOf<Measured> = {
+    key: `${round}.wait.${callId}`,
+    kind: "wait",
+    ended: () => measureResolved(turn, callId, wait),
+  };
   const { arrival, waitedMs } = await performEffect(turn, effect, () => measure(turn, callId, wait));
   if (arrival.kind === "timeout") giveUp(turn, ready, wait);
-  const after = { key: `${round}.after.${callId}`, kind: "hook_phase" } as const;
-  const output = await performEffect(turn, after, async (scope) => {
+  const show = async (scope: TurnRun): Promise<ToolOutput> => {
     const { call, manifest } = ready;
     return afterCall(scope, {
       call,
@@ -66,15 +69,38 @@ export async function awaitCompletion(
       output: await outputOf(scope, ready, arrival),
       durationMs: waitedMs,
     });
-  });
+  };
+  const after: EffectOf<ToolOutput> = {
+    key: `${round}.after.${callId}`,
+    kind: "hook_phase",
+    // A result that the hooks after calls have not seen is not shown.
+    ended: async () => (turn.session.plugins.runner.has("tool_calls.after") ? undefined : show(turn)),
+  };
+  const output = await performEffect(turn, after, show);
   return { output: reviveToolOutput(output), durationMs: waitedMs };
 }
 
-async function measure(
+interface Measured {
+  readonly arrival: Arrival;
+  readonly waitedMs: number;
+}
+
+/** A wait of a turn that is ending: the value counts if it is there. */
+async function measureResolved(
   turn: TurnRun,
   callId: string,
-  wait: CompletionWait,
-): Promise<{ readonly arrival: Arrival; readonly waitedMs: number }> {
+  { since }: CompletionWait,
+): Promise<Measured | undefined> {
+  const { clock, waits } = turn.session.parts;
+  const row = await waits.find(completionName(turn, callId));
+  if (row?.resolution === undefined) return undefined;
+  return {
+    arrival: arrivalOf(row.resolution),
+    waitedMs: Math.max(0, Math.round(clock.now() - since)),
+  };
+}
+
+async function measure(turn: TurnRun, callId: string, wait: CompletionWait): Promise<Measured> {
   const { clock } = turn.session.parts;
   const name = completionName(turn, callId);
   const { deadlineMs } = wait.pending;

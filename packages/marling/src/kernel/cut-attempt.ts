@@ -2,9 +2,25 @@
 
 import { type ToolOutput, toolFailure } from "../model/tool-output.ts";
 import type { RecoveryDecision } from "../plugin/hook-context.ts";
+import type { ToolManifest } from "../tool/contract.ts";
 import type { ReadyCall } from "./prepare-call.ts";
 import { issueOfThrown } from "./turn-fault.ts";
-import type { TurnRun } from "./turn-run.ts";
+import { hasBegun, type TurnRun } from "./turn-run.ts";
+
+/** Whether an attempt that a crash cut may run again. */
+export function isRepeatable({ replay = "unsafe" }: ToolManifest): boolean {
+  return replay !== "unsafe";
+}
+
+/** An attempt without a record in a turn that is ending. A repeatable one leaves no mark: it may have begun. */
+export async function endedAttempt(
+  turn: TurnRun,
+  { call, manifest }: ReadyCall,
+  key: string,
+): Promise<{ readonly output: ToolOutput; readonly durationMs: number } | undefined> {
+  const mayHaveBegun = isRepeatable(manifest) || (await hasBegun(turn, key));
+  return mayHaveBegun ? { output: unknownOutcome(call.name), durationMs: 0 } : undefined;
+}
 
 /** Asks plugins about a cut attempt; a plugin that fails decides nothing. */
 export async function askAboutCut(

@@ -6,7 +6,6 @@
 
 import { MarlingError, messageOf } from "../base/errors.ts";
 import { unreachable } from "../base/unreachable.ts";
-import type { EffectKind } from "../effects/contract.ts";
 import type { Message } from "../model/message.ts";
 import type { PluginEvent } from "../model/turn.ts";
 import type { Directive, DirectiveKind } from "../plugin/directive.ts";
@@ -14,7 +13,7 @@ import type { PluginOwned } from "../plugin/hook-runner.ts";
 import type { HookName } from "../plugin/hooks.ts";
 import { acceptMessages } from "./hook-messages.ts";
 import { hostServices } from "./services.ts";
-import { performEffect, type TurnRun } from "./turn-run.ts";
+import { type EffectOf, performEffect, type TurnRun } from "./turn-run.ts";
 
 /** The phases in which hooks return directives. */
 export type DirectivePhase =
@@ -100,8 +99,13 @@ export interface PhaseResult {
 
 export interface PhaseInit {
   readonly phase: TurnPhase;
-  readonly effect: { readonly key: string; readonly kind: EffectKind };
+  readonly effect: EffectOf<PhaseResult>;
   ask(scope: TurnRun): Promise<readonly PluginOwned<Directive>[]>;
+}
+
+/** A phase of a turn that is ending, whose hooks are not asked. */
+export async function noHooks(): Promise<PhaseResult> {
+  return { messages: [], events: [] };
 }
 
 /** Asks the hooks of a phase and applies what they want, in order. */

@@ -18,6 +18,7 @@ import type { ExecutionGrant } from "../tool/contract.ts";
 import { projectToolOutput } from "../tool/output.ts";
 import { runConcurrently } from "../tool/run-concurrently.ts";
 import { awaitApproval } from "./approval.ts";
+import { endedCall } from "./end-turn.ts";
 import {
   type PreparedDispatch,
   type PrepareOptions,
@@ -28,7 +29,7 @@ import {
 import { type CallResult, runCall } from "./tool-attempt.ts";
 import { inSpan, TracedCall } from "./trace-tool.ts";
 import { TurnParked } from "./turn-parked.ts";
-import { isReplaying, joinScope, performEffect, scopeOf, type TurnRun } from "./turn-run.ts";
+import { type EffectOf, isReplaying, joinScope, performEffect, scopeOf, type TurnRun } from "./turn-run.ts";
 
 /**
  * Who may ask for a call. A new path does not compile without a line here and a test that walks it. `batch` is a tool
@@ -83,7 +84,8 @@ export async function dispatchCalls(
   if (runs.every(isReady)) await running;
   else await Promise.all([running, ...runs.map((run) => finishSettled(run, options))]);
   const parked = runs.flatMap((run) => run.parked ?? []);
-  if (parked.length > 0) throw TurnParked.join(parked);
+  if (parked.length > 0 && turn.control.ending === undefined) throw TurnParked.join(parked);
+  for (const run of runs) if (run.parked !== undefined) await finishEnded(run, options);
   const done = runs.flatMap(({ completed }) => completed ?? []);
   for (const { scope } of runs) joinScope(turn, scope);
   // Calls that a tool makes are its own affair; those of code are in the result of its cell.
@@ -108,8 +110,25 @@ function begin(
   };
   if (turn.control.isCancelled)
     return start(settled(call, toolCancelled("The turn was cancelled before the call.")));
-  const prepared = prepareCall(scope, call, options);
+  const prepared =
+    turn.control.ending === undefined
+      ? prepareCall(scope, call, options)
+      : prepareEnding(scope, call, options);
   return isPromise(prepared) ? prepared.then(start) : start(prepared);
+}
+
+/** As `prepareCall`, in a turn that is ending: a call that was not prepared before did not begin. */
+async function prepareEnding(
+  scope: TurnRun,
+  call: DispatchCall,
+  options: PrepareOptions,
+): Promise<PreparedDispatch> {
+  try {
+    return await prepareCall(scope, call, options);
+  } catch (thrown) {
+    if (thrown !== scope.control.ending) throw thrown;
+    return settled(call, await endedCall(scope, call, options.round));
+  }
 }
 
 function isReady(run: DispatchRun): run is DispatchRun<ReadyCall> {
@@ -158,12 +177,32 @@ async function runToEnd(run: DispatchRun<ReadyCall>, options: DispatchOptions): 
     const completed = isPromise(concluded) ? await concluded : concluded;
     if (run.abandoned === undefined) finish(run, completed, options);
   } catch (thrown) {
-    if (!(thrown instanceof TurnParked)) throw thrown;
-    run.parked = thrown;
-    run.traced?.park();
+    await leaveCall(run, options, thrown);
   } finally {
     rest?.();
   }
+}
+
+/** A call that can only wait, or at which its turn ended. */
+async function leaveCall(
+  run: DispatchRun<ReadyCall>,
+  options: DispatchOptions,
+  thrown: unknown,
+): Promise<void> {
+  const { ending } = run.scope.control;
+  if (ending !== undefined && thrown === ending) return finishEnded(run, options);
+  if (!(thrown instanceof TurnParked)) throw thrown;
+  run.parked = thrown;
+  run.traced?.park();
+}
+
+async function finishEnded(run: DispatchRun, options: DispatchOptions): Promise<void> {
+  const { scope, prepared } = run;
+  const { round } = options;
+  const output = await endedCall(scope, prepared.call, round);
+  const { callId, name, args } = prepared.call;
+  const modelReturn = projectToolOutput({ callId, toolName: name, output });
+  finish(run, { callId, name, args, output, durationMs: 0, modelReturn }, options);
 }
 
 /** The call when it may run; one that somebody has to allow waits for that here. */
@@ -246,8 +285,26 @@ async function project(
       return { callId: record.callId, toolName, parts: [{ kind: "text", text: messageOf(thrown) }] };
     }
   };
-  const effect = { key: `${round}.project.${record.callId}`, kind: "hook_phase" } as const;
+  const effect: EffectOf<ModelToolReturn> = {
+    key: `${round}.project.${record.callId}`,
+    kind: "hook_phase",
+    ended: async () => unprojected(record),
+  };
   return { ...record, modelReturn: await performEffect(turn, effect, ask) };
+}
+
+/** A result of a turn that is ending that no projector has seen: the model is told how the call ended, and no more. */
+function unprojected({
+  callId,
+  name,
+  output,
+}: Pick<CompletedCall, "callId" | "name" | "output">): ModelToolReturn {
+  const { kind } = output.outcome;
+  const isMade = kind === "success";
+  const text = isMade
+    ? `The call of ${name} finished. The turn ended before its result was shown.`
+    : `The call of ${name} ended as ${kind === "failure" ? output.outcome.code : kind}.`;
+  return { callId, toolName: name, parts: [{ kind: "text", text }] };
 }
 
 function recordOf({ callId, name, args, output, durationMs }: CompletedCall): ToolCallRecord {

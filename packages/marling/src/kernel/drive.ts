@@ -5,6 +5,7 @@ import type { TurnOutcome } from "../model/turn.ts";
 import type { Awaitable } from "../plugin/hooks.ts";
 import type { MachineOutcome, TurnEffect, TurnRecord } from "../turn/effect.ts";
 import type { ProtocolDriver } from "../turn/protocol.ts";
+import type { MachineState } from "../turn/state.ts";
 import { begin, resume, type Step, stop } from "../turn/step.ts";
 import { cancelBelow } from "./child-turns.ts";
 import { reportIssues } from "./lifecycle.ts";
@@ -12,6 +13,7 @@ import { modelOf } from "./model-binding.ts";
 import { perform } from "./perform.ts";
 import type { PreparedTurn } from "./prepare.ts";
 import { budgetOutcome } from "./spending.ts";
+import { faultOutcome } from "./turn-fault.ts";
 import { attemptKey, isRecorded, isReplaying, type TurnRun } from "./turn-run.ts";
 
 export interface DrivenTurn {
@@ -31,14 +33,24 @@ export async function drive(turn: TurnRun, prepared: PreparedTurn): Promise<Driv
   while (step.kind === "effect") {
     const { state, effect } = step;
     trace?.enterRound(effect.round);
-    const ended = isAsked(turn, step) ? await endedFromOutside(turn, step) : undefined;
-    const next = ended ?? goOn(turn, { state, effect }, driver);
-    step = tell(turn, isPromise(next) ? await next : next);
+    try {
+      const ended = isAsked(turn, step) ? await endedFromOutside(turn, step) : undefined;
+      const next = ended ?? goOn(turn, { state, effect }, driver);
+      step = tell(turn, isPromise(next) ? await next : next);
+    } catch (thrown) {
+      step = endedHere(turn, state, thrown);
+    }
   }
   trace?.leaveRound();
   if (!turn.control.isCancelled) return { records: step.state.records, outcome: step.outcome };
   await cancelBelow(turn);
   return { records: step.state.records, outcome: turn.control.outcome() };
+}
+
+/** The step at which a turn that is ending finds no record. */
+function endedHere({ control }: TurnRun, state: MachineState, thrown: unknown): Step {
+  if (control.ending === undefined || thrown !== control.ending) throw thrown;
+  return stop(state, faultOutcome(control.ending));
 }
 
 /** Performs an effect and goes on with its outcome; at once where nothing is waited for. */

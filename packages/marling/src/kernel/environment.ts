@@ -67,6 +67,8 @@ async function placeEnvironment(
   const { session } = turn;
   if (await isInPlace) return;
   const key = effect.key as EffectKey;
+  // No model is asked in a turn that is ending.
+  if (turn.control.ending !== undefined && !(await isRecorded(turn, key))) return;
   const planned = turn.environment === undefined ? await plannedEnvironment(turn, key) : undefined;
   if (planned !== undefined) return use(turn, planned);
   let made: Environment | undefined;

@@ -6,7 +6,7 @@ import { addUsage, NO_USAGE } from "../model/usage.ts";
 import type { TurnSummary } from "../plugin/hook-context.ts";
 import type { PluginOwned } from "../plugin/hook-runner.ts";
 import type { TurnRecord } from "../turn/effect.ts";
-import { runPhase } from "./directive.ts";
+import { noHooks, runPhase } from "./directive.ts";
 import type { DrivenTurn } from "./drive.ts";
 import { recordsOf } from "./hook-messages.ts";
 import { tellTurn } from "./lifecycle.ts";
@@ -29,7 +29,8 @@ export async function finalize(turn: TurnRun, driven: DrivenTurn): Promise<Final
     ? await askHooks(turn, ended)
     : { added: [], events: [] };
   const final = added.length === 0 ? ended : { ...ended, records: [...ended.records, ...added] };
-  await tellTurn(turn, () => ({ kind: "turn_finalized", sessionId, turn: summarize(turn, final) }));
+  if (turn.control.ending === undefined)
+    await tellTurn(turn, () => ({ kind: "turn_finalized", sessionId, turn: summarize(turn, final) }));
   return { ...final, events };
 }
 
@@ -41,7 +42,7 @@ async function askHooks(
   const { plugins, id } = session;
   const { messages, events } = await runPhase(turn, {
     phase: "after_turn",
-    effect: { key: "finalize.hook.turn_after", kind: "hook_phase" },
+    effect: { key: "finalize.hook.turn_after", kind: "hook_phase", ended: noHooks },
     ask: (scope) =>
       plugins.afterTurn(
         withHost({ sessionId: id, turn: summarize(turn, ended) }, scope, "turnResult"),

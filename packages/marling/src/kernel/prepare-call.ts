@@ -11,7 +11,6 @@
 
 import { isPromise } from "../base/deferred.ts";
 import { MarlingError, messageOf } from "../base/errors.ts";
-import type { EffectKey } from "../model/ids.ts";
 import { isJsonObject, type Json } from "../model/json.ts";
 import { isToolOutput, reviveToolOutput, type ToolOutput } from "../model/tool-output.ts";
 import type { Awaitable } from "../plugin/hooks.ts";
@@ -41,7 +40,7 @@ import { failedHookOutput } from "./failed-hook-output.ts";
 import { withHost } from "./services.ts";
 import { beforeToolCall } from "./tool-hooks.ts";
 import { preparedInTime } from "./tool-limit.ts";
-import { attemptKey, isRecorded, nameOf, performEffect, type TurnRun } from "./turn-run.ts";
+import { attemptKey, hasBegun, isRecorded, performEffect, type TurnRun } from "./turn-run.ts";
 
 /** A call that may run. */
 export interface ReadyCall {
@@ -178,13 +177,14 @@ async function prepareAsking(
 /** What an earlier run came to with a call. */
 type Earlier = { readonly kind: "refused" } | { readonly kind: "ran"; readonly attempts: number };
 
-async function cameTo(turn: TurnRun, { callId }: DispatchCall, round: number): Promise<Earlier | undefined> {
+export async function cameTo(
+  turn: TurnRun,
+  { callId }: DispatchCall,
+  round: number,
+): Promise<Earlier | undefined> {
   if (await isRecorded(turn, refusalKey(callId, round))) return { kind: "refused" };
-  const { effects } = turn.session.parts;
-  const hasBegun = (number: number): Awaitable<boolean> | undefined =>
-    effects.hasBegun?.(nameOf(turn), attemptKey(callId, round, number) as EffectKey);
   let attempts = 0;
-  while ((await hasBegun(attempts + 1)) === true) attempts += 1;
+  while (await hasBegun(turn, attemptKey(callId, round, attempts + 1))) attempts += 1;
   return attempts === 0 ? undefined : { kind: "ran", attempts };
 }
 
@@ -195,7 +195,8 @@ async function refused(
   { round, output }: { readonly round: number; readonly output?: ToolOutput },
 ): Promise<PreparedDispatch> {
   const effect = { key: refusalKey(call.callId, round), kind: "hook_phase" } as const;
-  const first = await performEffect(turn, effect, async () => output ?? brokenTool("it was refused before"));
+  const refuse = async (): Promise<ToolOutput> => output ?? brokenTool("it was refused before");
+  const first = await performEffect(turn, { ...effect, ended: refuse }, refuse);
   return settled(call, reviveToolOutput(first));
 }
 

@@ -25,18 +25,18 @@ export function marksOf(asks: Fields): Fields {
   return marks;
 }
 
-/** Throws `journal_mismatch` where an outcome was recorded for another request. */
-export function refuseOther(
+/** The fault that ends a turn where an outcome was recorded for another request. */
+export function mismatchOf(
   { key, asks, formerly }: { readonly key: string; readonly asks?: Fields; readonly formerly?: () => Fields },
   { version, asked }: RecordedRequest,
-): void {
-  if (asks === undefined || asked === undefined) return;
+): TurnFault | undefined {
+  if (asks === undefined || asked === undefined) return undefined;
   const isOld = version === undefined;
   const fields = otherFields(asks, asked, isOld);
-  if (fields.length === 0) return;
-  if (isOld && formerly !== undefined && otherFields(formerly(), asked, isOld).length === 0) return;
+  if (fields.length === 0) return undefined;
+  if (isOld && formerly !== undefined && otherFields(formerly(), asked, isOld).length === 0) return undefined;
   const message = `effect ${key}: expected the request that its outcome was recorded for, found another ${fields.join(", ")}`;
-  throw new TurnFault("journal_mismatch", message);
+  return new TurnFault("journal_mismatch", message);
 }
 
 /** The fields that differ. Version 1 may have kept digests of short texts too. */

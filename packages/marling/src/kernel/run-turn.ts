@@ -7,18 +7,21 @@ import { type Message, toMessage } from "../model/message.ts";
 import type { TurnEvent, TurnReport } from "../model/turn.ts";
 import { type CommittedTurn, commitTurn, type TurnEnd } from "./commit-turn.ts";
 import { compactBeforeTurn } from "./compact.ts";
+import type { Refusal } from "./count-recovery.ts";
 import { drive } from "./drive.ts";
+import { endTurn } from "./end-turn.ts";
 import type { PlannedEnvironment } from "./environment.ts";
 import { type FinalizedTurn, finalize } from "./finalize.ts";
+import { reportIssues } from "./lifecycle.ts";
 import { prepare, transformContext } from "./prepare.ts";
 import { publish } from "./publish.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { createTurnContext } from "./turn-context.ts";
 import type { TurnControl } from "./turn-control.ts";
 import { validateExtension } from "./turn-extension.ts";
-import { faultIssue, faultOutcome, type TurnFault, toFault } from "./turn-fault.ts";
+import { faultIssue, faultOutcome, toFault } from "./turn-fault.ts";
 import { TurnParked } from "./turn-parked.ts";
-import type { TurnProgress } from "./turn-progress.ts";
+import { partId, type TurnProgress } from "./turn-progress.ts";
 import { nameOf, type TurnLog, type TurnRun } from "./turn-run.ts";
 
 /** An input that was accepted, and everything its turn needs. */
@@ -35,7 +38,7 @@ export interface AcceptedTurn {
   /** Where it goes on from, when an earlier run has committed a part of it. */
   readonly progress: TurnProgress | undefined;
   /** Why it must not run any more, but end. */
-  readonly refusal: TurnFault | undefined;
+  readonly refusal: Refusal | undefined;
 }
 
 /** One part of a turn: from an input, or from the task of a frame switch. */
@@ -126,37 +129,39 @@ function startPart(
   };
 }
 
-/** The phases before the commit. Whatever fails in them ends the turn as a `runtime_error`, with its input kept. */
-async function runPhases(turn: TurnRun, refusal: TurnFault | undefined): Promise<FinalizedTurn> {
+/** The phases before the commit. A failure in them ends the turn as a `runtime_error`, with its input kept. */
+async function runPhases(turn: TurnRun, refusal: Refusal | undefined): Promise<FinalizedTurn> {
+  const { control, inputMessage } = turn;
   try {
-    if (refusal !== undefined) throw refusal;
-    if (turn.extension !== undefined) await validateExtension(turn);
-    const { shown, compact } = await transformContext(turn);
-    turn.shown = shown;
-    if (compact !== undefined) await compactBeforeTurn(turn, compact.instructions);
-    const prepared = await prepare(turn);
-    const driven = await drive(turn, prepared);
-    return await finalize(turn, driven);
+    if (refusal?.keepsRecords === false) throw refusal.fault;
+    if (refusal !== undefined) control.end(refusal.fault);
+    else await showContext(turn);
+    const finalized = await finalize(turn, await drive(turn, await prepare(turn)));
+    return control.ending === undefined ? finalized : await endTurn(turn, finalized);
   } catch (thrown) {
+    const records = [{ kind: "message", message: inputMessage }] as const;
+    if (control.ending !== undefined && thrown === control.ending)
+      return endTurn(turn, { records, outcome: faultOutcome(control.ending), events: [] });
     turn.session.plugins.rollbackState();
-    const fault = toFault(thrown);
-    const issue = faultIssue(fault);
-    turn.log.issues.push(issue);
-    turn.emit({ kind: "error", issue });
-    return {
-      records: [{ kind: "message", message: turn.inputMessage }],
-      outcome: faultOutcome(fault),
-      events: [],
-      isFault: true,
-    };
+    const failed = toFault(thrown);
+    const fault = control.ending ?? failed;
+    reportIssues(turn, [faultIssue(fault)]);
+    return { records, outcome: faultOutcome(fault), events: [], isFault: true };
   }
+}
+
+/** What the model is shown before the first round. A turn that is ending shows nothing to a model. */
+async function showContext(turn: TurnRun): Promise<void> {
+  if (turn.extension !== undefined) await validateExtension(turn);
+  const { shown, compact } = await transformContext(turn);
+  turn.shown = shown;
+  if (compact !== undefined) await compactBeforeTurn(turn, compact.instructions);
 }
 
 function nextPart(accepted: AcceptedTurn, { task, switches, joined }: Omit<TurnProgress, "log">): TurnPart {
   const scope = `${accepted.message.id}.frame.${switches}`;
-  const turnId = `${accepted.turnId}:frame:${switches}` as TurnId;
   return {
-    turnId,
+    turnId: partId(accepted.turnId, switches),
     scope,
     message: toMessage({ role: "user", content: task }, scope),
     switches,

@@ -22,12 +22,13 @@ import {
   toolFailure,
 } from "../model/tool-output.ts";
 import type { Awaitable } from "../plugin/hooks.ts";
-import type { ExecutableCall, NestedCall, NestedReply, ToolContext, ToolManifest } from "../tool/contract.ts";
+import type { ExecutableCall, NestedCall, NestedReply, ToolContext } from "../tool/contract.ts";
 import { runAttempts } from "../tool/dispatch.ts";
 import { failureFromThrown } from "../tool/output.ts";
 import { afterCall, hasAfterCall } from "./after-call.ts";
+import { keepAttachments } from "./attachments.ts";
 import { awaitCompletion, completionName } from "./completion.ts";
-import { askAboutCut, unknownOutcome } from "./cut-attempt.ts";
+import { askAboutCut, endedAttempt, isRepeatable, unknownOutcome } from "./cut-attempt.ts";
 import type { DispatchCall } from "./dispatch.ts";
 import { nestedCalls } from "./nested-calls.ts";
 import type { ReadyCall } from "./prepare-call.ts";
@@ -143,13 +144,23 @@ async function joinCalls({ turn, ready, options }: CallRun, calls: TurnRun): Pro
 
 /** Attempts, as many as the policy of the tool allows. */
 async function attemptAll(run: CallRun): Promise<ToolOutput | PendingResult> {
-  const { result } = await runAttempts({
-    policy: run.ready.manifest.retry,
-    attempt: (number) => attempt(run, number),
-    sleep: (ms, next) => pause(run, ms, next),
-    signal: run.turn.control.signal,
-  });
-  return result;
+  const { control } = run.turn;
+  let last: ToolOutput | PendingResult | undefined;
+  try {
+    const { result } = await runAttempts({
+      policy: run.ready.manifest.retry,
+      attempt: async (number) => {
+        last = await attempt(run, number);
+        return last;
+      },
+      sleep: (ms, next) => pause(run, ms, next),
+      signal: control.signal,
+    });
+    return result;
+  } catch (thrown) {
+    if (last === undefined || control.ending === undefined || thrown !== control.ending) throw thrown;
+    return last;
+  }
 }
 
 /** A call that took a key was answered at once: whoever has the key is told that it is over. */
@@ -168,6 +179,7 @@ async function attempt(run: CallRun, number: number): Promise<ToolOutput | Pendi
     asks: { tool: call.name, args: canonicalJson(call.args) },
     ...(isRepeatable(manifest) ? {} : { cut: (scope) => recoverCut(startAttempt(run, scope, number), told) }),
     ...(told === undefined ? {} : { replayed: () => told.note("replayed") }),
+    ended: () => endedAttempt(turn, ready, attemptKey(call.callId, options.round, number)),
   };
   const attempted =
     manifest.isOrchestrating === true
@@ -188,11 +200,6 @@ function tracedAttempt({ turn, ready }: CallRun, attempt: number): TracedToolAtt
 function recoverCut(one: Attempt, told: TracedToolAttempt | undefined): Promise<Attempted> {
   told?.note("cut");
   return recoverAttempt(one);
-}
-
-/** Whether an attempt that a crash cut may run again. */
-function isRepeatable({ replay = "unsafe" }: ToolManifest): boolean {
-  return replay !== "unsafe";
 }
 
 /**
@@ -247,11 +254,22 @@ async function orchestrate(run: CallRun, number: number): Promise<Attempted> {
   const result = await execute(one);
   one.release?.();
   if (!turn.session.plugins.runner.has("tool_calls.after")) return conclude(one, result, one.nestedMs);
-  const effect = {
+  const effect: EffectOf<Attempted> = {
     key: `${options.round}.after.${ready.call.callId}.${number}`,
     kind: "hook_phase",
-  } as const;
+    ended: () => endedBundle(one, result),
+  };
   return performEffect(turn, effect, async (scope) => conclude({ ...one, scope }, result, one.nestedMs));
+}
+
+/** The result of an orchestrating tool in a turn that is ending: its hooks have seen every result that it is made of. */
+async function endedBundle(
+  { run, scope, nestedMs }: Attempt,
+  result: ToolOutput | PendingResult,
+): Promise<Attempted> {
+  const { name } = run.ready.call;
+  const output = isPendingResult(result) ? withoutKey(name) : result;
+  return { output: await keepAttachments(scope.session.parts, output, name), durationMs: nestedMs };
 }
 
 async function execute(one: Attempt): Promise<ToolOutput | PendingResult> {

@@ -8,14 +8,25 @@ import { TurnParked } from "./turn-parked.ts";
 const OWN_RECORD: ReadonlySet<EffectKind> = new Set(["model_call", "tool_attempt"]);
 const TAKES_TIME: ReadonlySet<EffectKind> = new Set(["wait", "timer", "code_cell", "direct_completion"]);
 
-export interface EndedEffect {
+interface EndedEffect {
   readonly key: string;
   readonly kind: EffectKind;
   readonly replayed: boolean;
   readonly failed?: { readonly thrown: unknown };
 }
 
-export function traceEffect(trace: SessionTrace, span: TraceSpan, ended: EndedEffect): void {
+/** Opens the span of an effect. The returned function tells the trace how the effect ended. */
+export function tracedEffect(
+  trace: SessionTrace | undefined,
+  parentId: string | undefined,
+  { key, kind }: Pick<EndedEffect, "key" | "kind">,
+): ((ended: Pick<EndedEffect, "replayed" | "failed">) => void) | undefined {
+  if (trace === undefined) return undefined;
+  const span = trace.open(parentId);
+  return (ended) => traceEffect(trace, span, { key, kind, ...ended });
+}
+
+function traceEffect(trace: SessionTrace, span: TraceSpan, ended: EndedEffect): void {
   const { key, kind: effect, replayed, failed } = ended;
   if (replayed) trace.countReplay();
   if (OWN_RECORD.has(effect) || !(replayed || TAKES_TIME.has(effect))) return;

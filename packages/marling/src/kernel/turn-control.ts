@@ -4,6 +4,7 @@ import { setMaxListeners } from "node:events";
 import type { MarlingError } from "../base/errors.ts";
 import type { TurnOutcome } from "../model/turn.ts";
 import type { InboxRow } from "../store/contract.ts";
+import type { TurnFault } from "./turn-fault.ts";
 import type { ParkedOn } from "./turn-parked.ts";
 
 export class TurnControl {
@@ -13,6 +14,7 @@ export class TurnControl {
   #isNew = false;
   #reason: string | undefined;
   #lost: MarlingError | undefined;
+  #ending: TurnFault | undefined;
   #waits = 0;
   #onWait: (() => void) | undefined;
   /** Calls that have begun, and those that wait in memory for something that may take long. */
@@ -30,10 +32,21 @@ export class TurnControl {
   /** A run of the turn begins: what earlier ones came to is part of it first. */
   begin(): void {
     this.#isNew = false;
+    this.#ending = undefined;
     if (this.#reason === undefined) return;
     this.#requested = this.#reason;
     this.#reason = undefined;
     this.#controller = newController();
+  }
+
+  /** Ends the turn where its records end: recorded outcomes are replayed, and no other effect is performed. */
+  end(fault: TurnFault): void {
+    this.#ending ??= fault;
+  }
+
+  /** The fault that ends the turn where its records end. */
+  get ending(): TurnFault | undefined {
+    return this.#ending;
   }
 
   /** Ends what runs; while earlier runs are only repeated, as `request` does, so that nothing they came to is lost. */

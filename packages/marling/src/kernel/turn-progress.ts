@@ -1,7 +1,7 @@
 // Where a turn goes on from after a switch of frames: kept with its input, so that a crash between two parts loses neither.
 
 import { MarlingError } from "../base/errors.ts";
-import type { InputId } from "../model/ids.ts";
+import type { InputId, TurnId } from "../model/ids.ts";
 import { isJsonObject, type Json } from "../model/json.ts";
 import type { TurnLog } from "./turn-run.ts";
 
@@ -14,6 +14,11 @@ export interface TurnProgress {
   readonly log: TurnLog;
   /** Inputs that joined the parts before it; the last commit of the turn settles them. */
   readonly joined: readonly InputId[];
+}
+
+/** The id of a part of a turn, after so many switches of frames. */
+export function partId(turnId: TurnId, switches: number): TurnId {
+  return switches === 0 ? turnId : (`${turnId}:frame:${switches}` as TurnId);
 }
 
 export function encodeProgress({ task, switches, log, joined }: TurnProgress): Json {

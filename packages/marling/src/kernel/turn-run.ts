@@ -18,10 +18,10 @@ import type { SessionReadView } from "../session/view.ts";
 import type { ToolState } from "../tool/contract.ts";
 import type { TurnRecord } from "../turn/effect.ts";
 import type { Environment, PlannedEnvironment } from "./environment.ts";
-import { marksOf, refuseOther } from "./recorded-request.ts";
+import { marksOf, mismatchOf } from "./recorded-request.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { spend } from "./spending.ts";
-import { type EndedEffect, traceEffect } from "./trace-effect.ts";
+import { tracedEffect } from "./trace-effect.ts";
 import type { TurnControl } from "./turn-control.ts";
 
 /** What happened so far that ends up in the report. */
@@ -122,6 +122,11 @@ export interface EffectOf<T> {
   readonly kind: EffectKind;
   /** Performed instead when an earlier run began it and its end is not known. */
   readonly cut?: (scope: TurnRun) => Promise<T>;
+  /**
+   * The outcome of an effect that is not recorded in a turn that is ending; without one the turn ends here. Kernel code
+   * alone: user code may be the reason why the turn ends.
+   */
+  readonly ended?: () => Promise<T | undefined>;
   /** Told the outcome when it came from an earlier run. */
   readonly replayed?: (value: T) => void;
   /** What is to be, such as a due time: the one that was written first holds. */
@@ -160,7 +165,9 @@ export async function performEffect<T>(
   const { session } = turn;
   const owning = ownTurn(turn);
   if (owning !== undefined) await owning;
-  const told = openedEffect(turn, effect);
+  if (turn.control.ending !== undefined && !(await isRecorded(turn, effect.key)))
+    return endedEffect(turn, effect, turn.control.ending);
+  const told = tracedEffect(session.trace, turn.span, effect);
   const scope = enclosed(scopeOf(turn, `${turn.scope}.${effect.key}`), effect.key);
   const { cut, plan } = effect;
   let hasRun = false;
@@ -185,13 +192,22 @@ export async function performEffect<T>(
   }
   told?.({ replayed: !hasRun });
   if (!hasRun) {
-    refuseOther(effect, recorded);
+    const mismatch = mismatchOf(effect, recorded);
+    if (mismatch !== undefined) turn.control.end(mismatch);
     effect.replayed?.(recorded.value);
     takeOver(session, recorded.left);
     spend(session, recorded.left.spent ?? []);
   }
   leave(turn, recorded.left);
   return recorded.value;
+}
+
+/** The outcome of an effect that is not recorded, in a turn that is ending. */
+async function endedEffect<T>(turn: TurnRun, { key, ended }: EffectOf<T>, ending: Error): Promise<T> {
+  const value = await ended?.();
+  if (value === undefined) throw ending;
+  await adoptInner(turn, key);
+  return value;
 }
 
 /** Performs an effect that no earlier run has come to, on the state as those left it: what they recorded is not overtaken. */
@@ -245,15 +261,16 @@ export function enclosed(scope: TurnRun, key: string): TurnRun {
 }
 
 /**
- * The run is done with an effect. An earlier run may have finished effects inside it that this run did not come to: their
- * usage and their state still count.
+ * The run is done with an effect, or without a key with the turn. An earlier run may have finished effects inside it that
+ * this run did not come to: their usage and their state still count.
  */
-export function adoptInner(scope: TurnRun, key: string): Awaitable<void> {
+export function adoptInner(scope: TurnRun, key?: string): Awaitable<void> {
   const { session } = scope;
-  const left = session.parts.effects.leave?.(nameOf(scope), key as EffectKey) ?? NONE;
+  const left = session.parts.effects.leave?.(nameOf(scope), key as EffectKey | undefined) ?? NONE;
   const adopt = (outcomes: readonly unknown[]): void => {
     for (const outcome of outcomes) {
       const inner = (outcome as Recorded<unknown>).left;
+      takeOver(session, inner);
       spend(session, inner.spent ?? []);
       leave(scope, inner);
     }
@@ -266,24 +283,20 @@ export function isRecorded(turn: TurnRun, key: string): Awaitable<boolean> {
   return turn.session.parts.effects.knows?.(nameOf(turn), key as EffectKey) ?? false;
 }
 
-/** Whether an earlier run of the turn has come further than this one. */
+/** Whether an effect has begun in an earlier run of the turn, as its mark or its outcome says. */
+export function hasBegun(turn: TurnRun, key: string): Awaitable<boolean> {
+  return turn.session.parts.effects.hasBegun?.(nameOf(turn), key as EffectKey) ?? false;
+}
+
+/** Whether an earlier run of the turn has come further than this one. A turn that is ending does nothing but replay. */
 export function isReplaying(turn: TurnRun): Awaitable<boolean> {
+  if (turn.control.ending !== undefined) return true;
   return turn.session.parts.effects.isReplaying?.(nameOf(turn)) ?? false;
 }
 
 /** The effect that is an attempt of a call. */
 export function attemptKey(callId: string, round: number, number: number): string {
   return `${round}.tool.${callId}.${number}`;
-}
-
-/** Tells the trace how an effect ended; nothing without a trace. */
-function openedEffect(
-  { session: { trace }, span: parentId }: TurnRun,
-  { key, kind }: Pick<EffectOf<unknown>, "key" | "kind">,
-): ((ended: Pick<EndedEffect, "replayed" | "failed">) => void) | undefined {
-  if (trace === undefined) return undefined;
-  const span = trace.open(parentId);
-  return (ended) => traceEffect(trace, span, { key, kind, ...ended });
 }
 
 /** A turn as effects are recorded under it, with the lease that it runs under now. */

@@ -7,13 +7,12 @@ import type { InboxRow } from "../store/contract.ts";
 import type { TracePayloads } from "../trace/contract.ts";
 import { type AdmitOptions, inputMessage } from "./admit.ts";
 import { catchUp, claimSession } from "./claim-session.ts";
-import { countRecovery } from "./count-recovery.ts";
+import { countRecovery, type Refusal } from "./count-recovery.ts";
 import type { PlannedEnvironment } from "./environment.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { type AcceptedTurn, runTurn } from "./run-turn.ts";
 import { beginSpending } from "./spending.ts";
 import { traceTurnEnd, traceTurnLeft } from "./trace-turn.ts";
-import type { TurnFault } from "./turn-fault.ts";
 import { TurnParked } from "./turn-parked.ts";
 import { decodeProgress } from "./turn-progress.ts";
 import type { QueuedTurn } from "./turn-queue.ts";
@@ -148,10 +147,10 @@ async function acceptedTurn(
 async function refusalOf(
   { parts, lease, trace }: ResidentSession,
   row: InboxRow,
-): Promise<TurnFault | undefined> {
-  const { attempt, fault } = await countRecovery(parts.store, row, lease.generation);
-  trace?.event("recovery", { kind: fault === undefined ? "resumed" : "exhausted", attempt });
-  return fault;
+): Promise<Refusal | undefined> {
+  const { attempt, refusal } = await countRecovery(parts.store, row, lease.generation);
+  trace?.event("recovery", { kind: refusal === undefined ? "resumed" : "exhausted", attempt });
+  return refusal;
 }
 
 /** Somebody else may have asked the turn to end. */
