@@ -4,6 +4,7 @@
 //   AN2  plugin state that handlers wrote is committed together with the end of the mark, so that no later turn can take
 //        it back.
 //   AN3  the lease is kept until then: nobody else announces the same commit meanwhile.
+//   AN4  the announcement of a turn's last commit releases the lease; that of an earlier part leaves it to the turn.
 
 import type { TurnIssue } from "../model/turn.ts";
 import type { LifecycleEvent } from "../plugin/hook-context.ts";
@@ -15,11 +16,14 @@ import { traceIssues } from "./trace-issues.ts";
 import type { TurnRun } from "./turn-run.ts";
 
 /** Tells the handlers of a turn's commit, and keeps what they wrote. */
-export async function announceTurn(turn: TurnRun, revision: number): Promise<void> {
-  const { session, turnId } = turn;
+export async function announceTurn(
+  turn: TurnRun,
+  { revision, isLast }: { readonly revision: number; readonly isLast: boolean },
+): Promise<void> {
+  const { session, turnId, lease } = turn;
   const before = session.plugins.snapshotRevisionFingerprint();
   await tellTurn(turn, () => persisted(session, turnId));
-  reportIssues(turn, await settle(session, { before, announced: [revision] }));
+  reportIssues(turn, await settle(session, { before, announced: [revision], lease, releases: isLast }));
 }
 
 /** Tells again what an earlier process may not have told. Somebody who has the lease does it by himself. */
@@ -31,14 +35,16 @@ export async function announceAgain(
   const { plugins, lease } = session;
   lease.join();
   try {
-    if ((await lease.claim()).kind === "held") return;
+    const claim = await lease.claim();
+    if (claim.kind === "held") return;
     const before = plugins.snapshotRevisionFingerprint();
     for (const { turnId } of announcements) {
       const again = () => ({ ...persisted(session, turnId), isRedelivered: true as const });
       await traceIssues(session, "lifecycle_hook_failed", await tell(session, again));
     }
     const announced = announcements.map(({ revision }) => revision);
-    await traceIssues(session, "snapshot_failed", await settle(session, { before, announced }));
+    const marks = { before, announced, lease: claim.generation, releases: true };
+    await traceIssues(session, "snapshot_failed", await settle(session, marks));
   } finally {
     await lease.leave();
   }
@@ -52,20 +58,29 @@ function persisted(
   return { kind: "turn_persisted", sessionId: session.id, turnId, state: session.readView(), host };
 }
 
+interface Marks {
+  /** Fingerprint of plugin state before the handlers ran. */
+  readonly before: bigint;
+  readonly announced: readonly number[];
+  /** Generation of the lease that the handlers ran under; undefined where nothing is remembered. */
+  readonly lease: number | undefined;
+  /** Releases the lease too, unless another user needs it. */
+  readonly releases: boolean;
+}
+
 /** Ends the marks, together with what the handlers wrote. */
 async function settle(
   session: ResidentSession,
-  { before, announced }: { readonly before: bigint; readonly announced: readonly number[] },
+  { before, announced, lease, releases }: Marks,
 ): Promise<readonly TurnIssue[]> {
-  const { plugins, lease, parts } = session;
+  const { plugins, parts } = session;
   if (plugins.snapshotRevisionFingerprint() !== before) {
     const { operation } = operationOf(session, "persisted");
-    const change = { operation, announced, releases: true, change: unchanged } as const;
-    return (await commitChange(session, change)).issues;
+    return (await commitChange(session, { operation, announced, lease, releases, change: unchanged })).issues;
   }
-  // Asked for at once, so that they are one write.
   const ended = announced.map((revision) => parts.store.announced(session.id, revision));
-  await Promise.all([...ended, lease.isLastUser ? lease.release() : undefined]);
+  const isReleased = releases && session.lease.isLastUser;
+  await Promise.all([...ended, isReleased ? session.lease.release() : undefined]); // One write: both are asked in one tick.
   return [];
 }
 

@@ -151,7 +151,7 @@ interface Decided {
 async function decide(turn: TurnRun, question: ApprovalQuestion, canPark: boolean): Promise<Decided> {
   const { waits, approvals } = turn.session.parts;
   const wait = approvalName(turn, question);
-  const lease = turn.session.lease.generation;
+  const { lease } = turn;
   if ((await waits.find(wait)) === undefined)
     await waits.create({ ...wait, kind: "approval", keyHash: question.digest, lease });
   const forget = approvals.remember(question);
@@ -171,9 +171,7 @@ async function decisionSoFar(
   const { waits, clock } = turn.session.parts;
   const isExpired = expiresAt !== undefined && expiresAt <= clock.now();
   const isOver = turn.control.isCancelled || isExpired;
-  const row = isOver
-    ? await waits.end({ ...wait, lease: turn.session.lease.generation })
-    : await waits.find(wait);
+  const row = isOver ? await waits.end({ ...wait, lease: turn.lease }) : await waits.find(wait);
   // A call may have a name that is that of somebody's approval; what came for it is no decision.
   if (row?.kind !== "approval") return { decision: "deny", code: "approval_stale", reason: OTHER_WAIT };
   if (row.resolution !== undefined && "ok" in row.resolution) return decidedBy(row.resolution.ok, expiresAt);

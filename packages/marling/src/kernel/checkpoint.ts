@@ -42,10 +42,10 @@ export async function performCheckpoint(
 
 /** Takes the inputs that wait to join the turn. */
 async function joiningInputs(turn: TurnRun, effect: CheckpointEffect): Promise<readonly Message[]> {
-  const { id, lease, parts } = turn.session;
+  const { id, parts } = turn.session;
   const rows = await parts.store.deliver({
     sessionId: id,
-    generation: lease.generation,
+    generation: turn.lease,
     turnId: turn.acceptedId,
     key: `${turn.turnId}/${effect.key}` as EffectKey,
     isReplay: await isReplaying(turn),

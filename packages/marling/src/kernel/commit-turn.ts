@@ -170,6 +170,7 @@ async function commitRecords(
   const previousFrameId = session.frameId;
   const committed = await commitChange(session, {
     operation: turn.operation,
+    lease: turn.lease,
     counts: open === undefined ? "turn" : "nothing",
     change: (graph) => changeGraph(turn, graph, { records, open }),
     usage: [...ledgerEntries(session, partCalls(turn)), ...turn.spent],

@@ -3,9 +3,10 @@
 //   C2  plugin and tool state are written only when their mark moved; a snapshot that fails leaves the old one and its mark.
 //   C3  the session moves to the new state after the store has taken it, never before; a commit that fails takes plugin
 //       state back to the last one that did not.
-//   C5  a commit is made under the session's lease when there is one; that of a turn always is. Beside turns it needs
-//       none, and waits while somebody has it; what another runtime committed meanwhile is taken over before anything is
-//       tried again.
+//   C5  a turn and its announcements commit under the lease that the turn began under, and under no other. A commit beside
+//       turns uses the session's lease where there is one, and needs none.
+//   C7  a commit beside turns that meets another holder, a lost lease or a newer revision claims the lease, takes over what
+//       others committed, and is made again. A change that cannot be made on a newer revision is a `revision_conflict`.
 //   C4  what is committed beside a turn leaves plugin state alone: what the turn did to it is the turn's to commit.
 //   C6  a turn that came to more than a commit may hold is refused before the store is asked.
 
@@ -50,6 +51,8 @@ export interface Change {
   readonly advances?: SessionCommit["advances"];
   readonly forgets?: SessionCommit["forgets"];
   readonly joins?: SessionCommit["joins"];
+  /** Generation that the change is fenced by: without it, the change needs no lease and waits for other holders. */
+  readonly lease?: number | undefined;
   /** Lets the lease go with the commit, unless more is to be done under it. */
   readonly releases?: boolean;
   readonly announces?: SessionCommit["announces"];
@@ -69,10 +72,13 @@ export function commitChange(session: ResidentSession, change: Change | (() => C
   return session.commits.run(async () => {
     const wanted = make();
     try {
-      return await commitNow(session, wanted);
-    } catch (thrown) {
-      if (isContended(thrown) && waitsForOthers(session, wanted))
+      try {
+        return await commitNow(session, wanted);
+      } catch (thrown) {
+        if (!isContended(thrown) || !waitsForOthers(session, wanted)) throw thrown;
         return await commitContended(session, make, thrown);
+      }
+    } catch (thrown) {
       if (wanted.isBesideTurns !== true) session.plugins.rollbackState();
       throw thrown;
     }
@@ -81,17 +87,19 @@ export function commitChange(session: ResidentSession, change: Change | (() => C
 
 const ATTEMPTS = 5;
 
-/** A turn never does: what it has not its lease for any more is not its own to write. Nor does a session that begins. */
-function waitsForOthers({ parts, state }: ResidentSession, change: Change): boolean {
-  return parts.effects.remembers === true && state.revision > 0 && !isOfTurn(change);
+/** A change that a lease fences never waits: without that lease it is another runtime's to write. Nor does a first commit. */
+function waitsForOthers({ parts, state }: ResidentSession, { lease }: Change): boolean {
+  return parts.effects.remembers === true && state.revision > 0 && lease === undefined;
 }
 
-/** Whether somebody else has written to the session, or may at this moment. */
+const CONTENDED: ReadonlySet<string> = new Set(["lease_held", "lease_lost", "revision_conflict"]);
+
+/** Whether another runtime has written to the session, may at this moment, or may have since the lease was lost. */
 export function isContended(thrown: unknown): thrown is MarlingError {
-  return MarlingError.is(thrown) && (thrown.code === "lease_held" || thrown.code === "revision_conflict");
+  return MarlingError.is(thrown) && CONTENDED.has(thrown.code);
 }
 
-/** Another runtime was faster, or is at work: the session catches up, and a change that can be made again is. */
+/** Claims the session as it is now, and makes the change again where it still can be made. */
 async function commitContended(
   session: ResidentSession,
   make: () => Change,
@@ -153,7 +161,7 @@ async function commitNow(session: ResidentSession, change: Change): Promise<Comm
   const state = nextState(before, change, { graph: execution.graph, saved });
   const settles = change.settles?.(before.revision + 1, issues);
   const { lease } = session;
-  const generation = generationFor(session, change);
+  const generation = change.lease ?? lease.generation;
   const releases = change.releases === true && generation !== undefined && lease.isLastUser;
   const span = session.trace?.open();
   const result = await ask(session, span, {
@@ -171,7 +179,7 @@ async function commitNow(session: ResidentSession, change: Change): Promise<Comm
     ...(releases ? { releases } : {}),
   });
   span?.close("commit", { ...measured(change, nodes), revision: result.revision });
-  if (releases) lease.drop();
+  if (releases) lease.drop(generation);
   session.adopt({ ...state, revision: result.revision });
   if (!isBeside) session.plugins.commitState();
   observed(session, change, { nodes, revision: result.revision });
@@ -179,13 +187,15 @@ async function commitNow(session: ResidentSession, change: Change): Promise<Comm
 }
 
 function ask(
-  { parts, id }: ResidentSession,
+  { parts, id, lease }: ResidentSession,
   span: TraceSpan | undefined,
   commit: SessionCommit,
 ): Promise<CommitResult> {
   return parts.store.commit(commit).catch((thrown: unknown) => {
     span?.close("commit", { ...measured(commit, commit.nodes), failure: traceFailure(thrown) });
-    throw storeFault(thrown, id);
+    const fault = storeFault(thrown, id);
+    if (fault.code === "lease_lost") lease.lose(commit.lease);
+    throw fault;
   });
 }
 
@@ -195,11 +205,6 @@ function measured(
   nodes: readonly unknown[],
 ): Pick<TracePayloads["commit"], "operation" | "nodes" | "bytes"> {
   return { operation, nodes: nodes.length, bytes: jsonBytes(nodes) };
-}
-
-/** What a change is committed under: for a turn the lease, where there are leases, and nothing else. */
-function generationFor({ lease, parts }: ResidentSession, change: Change): number | undefined {
-  return isOfTurn(change) && parts.effects.remembers === true ? lease.held.generation : lease.generation;
 }
 
 /** What a change says to the store in its own words. */

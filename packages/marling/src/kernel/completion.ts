@@ -153,7 +153,7 @@ async function firstOf(turn: TurnRun, name: WaitName, due: number | undefined): 
 /** Ends the wait, unless a value was first. */
 async function giveUpWaiting(turn: TurnRun, name: WaitName, kind: "timeout" | "cancelled"): Promise<Arrival> {
   const { waits } = turn.session.parts;
-  const row = await waits.end({ ...name, lease: turn.session.lease.generation });
+  const row = await waits.end({ ...name, lease: turn.lease });
   return row?.resolution === undefined ? { kind } : arrivalOf(row.resolution);
 }
 

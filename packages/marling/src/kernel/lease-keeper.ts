@@ -45,17 +45,13 @@ export class LeaseKeeper implements LeaseTerms {
 
   async #renew(): Promise<void> {
     this.#stopTimer = undefined;
-    const leases = [...this.#held];
+    const asked = [...this.#held].map((lease) => ({ lease, held: lease.held, extend: lease.extending() }));
     try {
-      const lost = new Set(
-        await this.store.renew(
-          leases.map((lease) => lease.held),
-          requestOf(this),
-        ),
-      );
-      for (const lease of leases)
-        if (lost.has(lease.sessionId)) lease.lose();
-        else if (lease.generation !== undefined) lease.renewed();
+      const held = asked.map((one) => one.held);
+      const lost = new Set(await this.store.renew(held, requestOf(this)));
+      for (const { lease, held, extend } of asked)
+        if (lost.has(lease.sessionId)) lease.lose(held.generation);
+        else extend();
     } catch {
       // The store could not be reached: the leases run on, and whoever works under one looks at its end first (LE3).
     }

@@ -25,7 +25,8 @@ export async function publish(
     await reportingFailure(turn, () => restoreProtocol(session));
     await tellTurn(turn, () => frameOpened(session, frame));
   }
-  if (session.plugins.hasRuntimeEventHooks) await reportingFailure(turn, () => announceTurn(turn, revision));
+  if (session.plugins.hasRuntimeEventHooks)
+    await reportingFailure(turn, () => announceTurn(turn, { revision, isLast: committed.kind === "ended" }));
 }
 
 /** After a change of frames beside a turn: the protocol restores itself, and plugins are told; returns what failed there. */

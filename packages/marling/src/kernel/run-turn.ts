@@ -33,6 +33,8 @@ export interface AcceptedTurn {
   readonly extension: unknown;
   readonly outputSchema: JsonObject | undefined;
   readonly control: TurnControl;
+  /** Generation of the lease that it runs under; undefined where nothing is remembered. */
+  readonly lease: number | undefined;
   emit(event: TurnEvent): void;
   readonly plan: PlannedEnvironment | undefined;
   /** Where it goes on from, when an earlier run has committed a part of it. */
@@ -105,6 +107,7 @@ function startPart(
     operation: `turn:${part.turnId}`,
     scope: part.scope,
     control: accepted.control,
+    lease: accepted.lease,
     context: createTurnContext(accepted.turnId, accepted.pluginInputs),
     log,
     extension: accepted.extension,

@@ -2,9 +2,11 @@
 //   LE1  what a session writes while it has a lease is written under its generation, so that a runtime that lost it can
 //        never write again.
 //   LE5  a lease that was lost and had again meanwhile is another one: what ran under the first has lost it.
-//   LE2  an answer that was asked for before the lease was let go says nothing about it any more.
-//   LE4  everything that works under the lease is a user of it; the last one lets it go, and so does whoever is done with
-//        it while all others only wait.
+//   LE2  a claim that is answered after the lease was released is stale: it is kept as `stray` and released, never used.
+//   LE4  the lease is reference-counted. It is released when the last user leaves, and when a user leaves while all others
+//        only wait.
+//   LE6  an answer of the store is about the generation that was asked for. It changes nothing about another generation.
+//   LE7  a claim waits for the release before it: a store that answers out of order cannot free what was claimed anew.
 //   LE3  whether the lease still holds is looked at on the wall clock and on the monotonic one; past its end it is
 //        renewed before anything else is done.
 
@@ -25,6 +27,11 @@ export interface LeaseTerms {
   dropped(lease: SessionLease): void;
 }
 
+interface LeaseEnds {
+  readonly wall: number;
+  readonly monotonic: number;
+}
+
 export class SessionLease {
   readonly sessionId: SessionId;
   readonly #terms: LeaseTerms;
@@ -36,7 +43,9 @@ export class SessionLease {
   #isResting = false;
   /** A generation that the store gave and nobody took: see LE2. */
   #stray: number | undefined;
-  /** Told when somebody else has taken the lease. */
+  /** The release under way; it never rejects. */
+  #releasing: Promise<void> | undefined;
+  /** Called when the lease is lost. */
   onLost: ((error: MarlingError) => void) | undefined;
 
   constructor(sessionId: SessionId, terms: LeaseTerms) {
@@ -58,17 +67,24 @@ export class SessionLease {
     return requestOf(this.#terms);
   }
 
+  /** The release that a claim has to wait for; undefined when there is none. */
+  get releasing(): Promise<void> | undefined {
+    return this.#releasing;
+  }
+
   /** A place for the answer to a request that is made now. */
   asking(): (claim: Claim | undefined) => void {
     const drops = this.#drops;
+    const ends = this.#endsFromNow();
     return (claim) => {
       if (claim?.kind !== "claimed") return;
-      if (drops === this.#drops) this.#hold(claim.generation);
+      if (drops === this.#drops) this.#hold(claim.generation, ends);
       else this.#stray = claim.generation;
     };
   }
 
   async claim(): Promise<Claim> {
+    if (this.#releasing !== undefined) await this.#releasing;
     const answer = this.asking();
     const claim = await this.#terms.store.claim(this.sessionId, this.request());
     answer(claim);
@@ -84,24 +100,29 @@ export class SessionLease {
   }
 
   async #renew(): Promise<void> {
-    const lost = await this.#terms.store.renew([this.held], this.request());
-    if (lost.length > 0) throw this.lose();
-    this.renewed();
+    const { held } = this;
+    const extend = this.extending();
+    const lost = await this.#terms.store.renew([held], this.request());
+    if (lost.length > 0) throw this.lose(held.generation);
+    if (held.generation !== this.#generation) throw this.#lostError();
+    extend();
   }
 
-  /** The lease was extended. */
-  renewed(): void {
-    const { clock, ttlMs } = this.#terms;
-    this.#wallEnd = clock.now() + ttlMs;
-    this.#monotonicEnd = clock.monotonic() + ttlMs;
+  /** A renewal is asked for now; the returned function extends the lease from this moment, if it is still the same one. */
+  extending(): () => void {
+    const generation = this.#generation;
+    const ends = this.#endsFromNow();
+    return () => {
+      if (generation !== undefined && generation === this.#generation) this.#extend(ends);
+    };
   }
 
-  /** Somebody else has it now. */
-  lose(): MarlingError {
+  /** The store says that a generation is over. */
+  lose(generation: number | undefined): MarlingError {
     const error = this.#lostError();
-    const wasHeld = this.#generation !== undefined;
-    this.drop();
-    if (wasHeld) this.onLost?.(error);
+    if (generation === undefined || generation !== this.#generation) return error;
+    this.drop(generation);
+    this.onLost?.(error);
     return error;
   }
 
@@ -130,8 +151,9 @@ export class SessionLease {
     return this.#users <= 1;
   }
 
-  /** It was let go, with a commit or a parking; the store knows. */
-  drop(): void {
+  /** A generation was released with a commit or a parking; the store knows. */
+  drop(generation: number | undefined): void {
+    if (generation !== this.#generation) return;
     this.#drops += 1;
     this.#generation = undefined;
     this.#terms.dropped(this);
@@ -141,16 +163,34 @@ export class SessionLease {
     const generation = this.#generation ?? this.#stray;
     if (generation === undefined) return;
     this.#stray = undefined;
-    this.drop();
-    await this.#terms.store.release({ sessionId: this.sessionId, generation });
+    this.drop(this.#generation);
+    const released = this.#terms.store.release({ sessionId: this.sessionId, generation });
+    const releasing = released.catch(() => undefined); // The caller is told.
+    this.#releasing = releasing;
+    try {
+      await released;
+    } finally {
+      if (this.#releasing === releasing) this.#releasing = undefined;
+    }
   }
 
-  #hold(generation: number): void {
-    if (this.#generation !== undefined && this.#generation !== generation) this.lose();
+  #hold(generation: number, ends: LeaseEnds): void {
+    if (this.#generation !== undefined && this.#generation !== generation) this.lose(this.#generation);
     this.#generation = generation;
     this.#stray = undefined;
-    this.renewed();
+    this.#extend(ends);
     this.#terms.held(this);
+  }
+
+  #extend({ wall, monotonic }: LeaseEnds): void {
+    this.#wallEnd = wall;
+    this.#monotonicEnd = monotonic;
+  }
+
+  /** When a lease ends that is asked for now: the store counts from the request, not from its answer. */
+  #endsFromNow(): LeaseEnds {
+    const { clock, ttlMs } = this.#terms;
+    return { wall: clock.now() + ttlMs, monotonic: clock.monotonic() + ttlMs };
   }
 
   #lostError(): MarlingError {

@@ -165,8 +165,8 @@ async function attemptAll(run: CallRun): Promise<ToolOutput | PendingResult> {
 
 /** A call that took a key was answered at once: whoever has the key is told that it is over. */
 async function endCompletion({ turn, ready }: CallRun): Promise<void> {
-  const { lease, parts } = turn.session;
-  await parts.waits.end({ ...completionName(turn, ready.call.callId), lease: lease.generation });
+  const { parts } = turn.session;
+  await parts.waits.end({ ...completionName(turn, ready.call.callId), lease: turn.lease });
 }
 
 async function attempt(run: CallRun, number: number): Promise<ToolOutput | PendingResult> {
@@ -366,12 +366,12 @@ function contextOf(one: Attempt): ToolContext {
 }
 
 async function mintKey(scope: TurnRun, callId: string): Promise<string> {
-  const { lease, parts } = scope.session;
+  const { parts } = scope.session;
   scope.control.refuseLost();
   return parts.waits.mint({
     ...completionName(scope, callId),
     kind: "completion",
-    lease: lease.generation,
+    lease: scope.lease,
   });
 }
 

@@ -82,6 +82,7 @@ export class TurnQueue {
       this.#refuseInput(options);
       const { onParked = "queue" } = options;
       const { lease, parts } = this.#session;
+      if (lease.releasing !== undefined) await lease.releasing;
       const answer = lease.asking();
       const remembers = parts.effects.remembers === true;
       const plan = this.isBusy ? undefined : planEnvironment(this.#session);

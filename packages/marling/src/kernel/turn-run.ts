@@ -43,6 +43,8 @@ export interface TurnRun {
   /** What ids of its messages begin with; unique over all sessions. In an effect it has the effect's key behind it. */
   readonly scope: string;
   readonly control: TurnControl;
+  /** Generation of the lease that the turn began under; undefined where nothing is remembered. */
+  readonly lease: number | undefined;
   /** The span that what happens here is part of, where it is not the round. */
   readonly span?: string;
   readonly context: TurnContext;
@@ -299,9 +301,9 @@ export function attemptKey(callId: string, round: number, number: number): strin
   return `${round}.tool.${callId}.${number}`;
 }
 
-/** A turn as effects are recorded under it, with the lease that it runs under now. */
-export function nameOf({ session, turnId }: TurnRun): TurnName {
-  return { sessionId: session.id, turnId, lease: session.lease.generation };
+/** A turn as effects are recorded under it, with the lease that it began under. */
+export function nameOf({ session, turnId, lease }: TurnRun): TurnName {
+  return { sessionId: session.id, turnId, lease };
 }
 
 /** Nothing begins in a turn that is somebody else's by now. Waits only where that has to be asked. */

@@ -89,6 +89,7 @@ export async function runUntilAsleep(
   if (turn.hasRun) turn.shown.beginAgain();
   turn.hasRun = true;
   session.running = { turnId: row.turnId, control };
+  const generation = parts.effects.remembers === true ? lease.held.generation : undefined;
   if (options.isNew) parts.effects.begin?.({ sessionId: session.id, turnId: row.turnId });
   lease.onLost = (error) => control.lose(error);
   const unlisten =
@@ -98,14 +99,14 @@ export async function runUntilAsleep(
   const { trace } = session;
   try {
     trace?.beginTurn().announce("turn_started", started(session, turn, options));
-    const report = await runTurn(session, await acceptedTurn(session, turn, options));
+    const report = await runTurn(session, await acceptedTurn(session, turn, { ...options, generation }));
     if (trace !== undefined) traceTurnEnd(trace, report);
     return report;
   } catch (thrown) {
     session.isDoubtful = true;
     if (trace !== undefined) traceTurnLeft(trace, thrown);
-    if (!(thrown instanceof TurnParked)) throw asLost(session, thrown);
-    await park(session, turn, thrown);
+    if (!(thrown instanceof TurnParked)) throw asLost(session, thrown, generation);
+    await park(session, turn, { parked: thrown, generation });
     return undefined;
   } finally {
     unlisten?.();
@@ -126,8 +127,9 @@ function started(
 async function acceptedTurn(
   session: ResidentSession,
   { row, control, events, shown }: QueuedTurn,
-  options: StartOptions,
+  options: StartOptions & { readonly generation: number | undefined },
 ): Promise<AcceptedTurn> {
+  const { generation } = options;
   return {
     turnId: row.turnId,
     inputId: row.inputId,
@@ -136,19 +138,21 @@ async function acceptedTurn(
     extension: options.extension,
     outputSchema: options.outputSchema ?? storedOutputSchema(row),
     control,
+    lease: generation,
     emit: (event) => events.emit(event, shown.isNew(event)),
     plan: options.plan ?? (isJsonObject(row.plan) ? (row.plan as unknown as PlannedEnvironment) : undefined),
     progress: decodeProgress(row.progress, `turn ${row.turnId}`),
-    refusal: options.isRecovery === true ? await refusalOf(session, row) : undefined,
+    refusal: options.isRecovery === true ? await refusalOf(session, row, generation) : undefined,
   };
 }
 
 /** Counts a recovery, and says so. */
 async function refusalOf(
-  { parts, lease, trace }: ResidentSession,
+  { parts, trace }: ResidentSession,
   row: InboxRow,
+  generation: number | undefined,
 ): Promise<Refusal | undefined> {
-  const { attempt, refusal } = await countRecovery(parts.store, row, lease.generation);
+  const { attempt, refusal } = await countRecovery(parts.store, row, generation);
   trace?.event("recovery", { kind: refusal === undefined ? "resumed" : "exhausted", attempt });
   return refusal;
 }
@@ -163,20 +167,46 @@ function listenForCancel(session: ResidentSession, turn: QueuedTurn): void {
   );
 }
 
-async function park(session: ResidentSession, turn: QueuedTurn, { waits, due }: TurnParked): Promise<void> {
-  const { parts, lease } = session;
-  const { turnId } = turn.row;
-  const names = waits.map(({ name }) => name);
-  turn.control.refuseLost();
-  const status = await parts.store.park({ ...lease.held, turnId, names, due: due ?? null });
-  if (status === "ready") return void (await lookAgain(session, turn));
-  lease.drop();
-  turn.row = { ...turn.row, parked: { names, due: due ?? null } };
+interface Parking {
+  readonly parked: TurnParked;
+  /** Generation of the lease that the turn ran under. */
+  readonly generation: number | undefined;
 }
 
-/** A lease that is lost is known as such, and what the session has in memory is not to be trusted. */
-function asLost({ lease }: ResidentSession, thrown: unknown): unknown {
-  if (MarlingError.is(thrown) && thrown.code === "lease_lost") lease.lose();
+/**
+ * Leaves a turn to the store, which releases the lease with it. Parking takes its turn among commits: a commit that was
+ * asked for under the lease is made before the lease is released.
+ */
+async function park(
+  session: ResidentSession,
+  turn: QueuedTurn,
+  { parked, generation }: Parking,
+): Promise<void> {
+  const { id: sessionId, parts, lease } = session;
+  const { turnId } = turn.row;
+  const names = parked.waits.map(({ name }) => name);
+  const due = parked.due ?? null;
+  turn.control.refuseLost();
+  if (generation === undefined) throw lease.lose(generation);
+  lease.onLost = undefined; // The store decides from here on whether the turn still has its lease.
+  const status = await session.commits.run(async () => {
+    try {
+      const answer = await parts.store.park({ sessionId, generation, turnId, names, due });
+      if (answer === "parked") lease.drop(generation);
+      return answer;
+    } catch (thrown) {
+      await lease.release().catch(() => undefined); // The answer may be lost, and with it the lease.
+      throw thrown;
+    }
+  });
+  if (status === "ready") return void (await lookAgain(session, turn));
+  turn.row = { ...turn.row, parked: { names, due } };
+}
+
+/** Records that the session's own lease is lost, where that ended a turn. The lease of a session below is not its own. */
+function asLost(session: ResidentSession, thrown: unknown, generation: number | undefined): unknown {
+  const isLost = MarlingError.is(thrown) && thrown.code === "lease_lost";
+  if (isLost && thrown.details.sessionId === session.id) session.lease.lose(generation);
   return thrown;
 }
 

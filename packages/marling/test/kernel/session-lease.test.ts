@@ -100,7 +100,7 @@ test("[LE3] a lease that is over on the wall clock is renewed, though no time ha
 test("[LE2] a claim that is answered after the lease was let go is not held, and is given back", async () => {
   const { lease, claims, told } = await held();
   const late = lease.claim();
-  lease.drop();
+  lease.drop(1);
   claims[1]?.resolve(claimed(2));
   expect(await late).toEqual(claimed(2));
   expect(lease.generation).toBeUndefined();
@@ -113,7 +113,7 @@ test("[LE2] a claim that is answered after the lease was let go is not held, and
 
 test("[LE2] what was let go is claimed again by an answer that was asked for behind it", async () => {
   const { lease, claims, told } = await held();
-  lease.drop();
+  lease.drop(1);
   const next = lease.claim();
   claims[1]?.resolve(claimed(2));
   await next;
