@@ -4,10 +4,11 @@
 import { MarlingError, type Session, type Store } from "marling";
 import { sqliteStore } from "marling/sqlite";
 import { callTool, say } from "marling/testing";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { type Deferred, deferred } from "../../src/base/deferred.ts";
 import type { CallStore } from "../../src/testing/faulty-store.ts";
-import { database, type Life, live } from "./durable-support.ts";
+import { database, gate, gatedTool, type Life, live } from "./durable-support.ts";
+import { counter } from "./leases-support.ts";
 import { answering, asking, claimAsStranger, parked, rejectionOf, transcript } from "./parked-support.ts";
 import { durable, eventually, type Jobs, jobs, start, starting, taskOf } from "./work-support.ts";
 
@@ -164,4 +165,57 @@ test("[LE6] a parking whose answer is lost leaves no lease behind: the next turn
   expect((await next.result).text).toBe("Answer to next.");
   expect((await transcript(session)).at(-1)).toBe("assistant: Answer to next.");
   expect(await claimAsStranger(store)).toMatchObject({ kind: "claimed", isTakeover: false });
+});
+
+test("[C7][LE5] a lease that others had meanwhile is claimed again for a commit beside turns, and not for the turn", async () => {
+  const at = gate();
+  const path = database();
+  const written: string[] = [];
+  const first = await live({
+    store: sqliteStore({ path }),
+    script: [callTool("wait"), say("Never said.")],
+    tools: [gatedTool("wait", at, { isDeaf: true })],
+    around: (method, call) => {
+      written.push(method);
+      return call();
+    },
+  });
+  const turn = first.session.turn("go");
+  await at.begun;
+  const store = sqliteStore({ path });
+  onTestFinished(() => store.close());
+  const others = await claimAsStranger(store, { now: Date.now() + 3_600_000 });
+  expect(others).toMatchObject({ kind: "claimed", isTakeover: true });
+
+  expect((await first.session.appendNodes(note("beside"))).status).toBe("appended");
+  const before = written.length;
+  at.open();
+  expect((await rejectionOf(turn.result)).code).toBe("lease_lost");
+  const writes = ["commit", "journal.append", "waits.create", "waits.end", "deliver", "park"];
+  expect(written.slice(before).filter((method) => writes.includes(method))).toEqual([]);
+  expect(await transcript(first.session)).toEqual(["user: beside"]);
+  expect(await claimAsStranger(store)).toMatchObject({ kind: "claimed", isTakeover: false });
+});
+
+test("[C7] what others committed while they had the lease forbids a change that was made for the state before", async () => {
+  const path = database();
+  const lost = deferred<void>();
+  let isHeld = false;
+  const first = await live({
+    store: sqliteStore({ path }),
+    plugins: [counter()],
+    around: async (method, call) => {
+      if (method === "commit" && isHeld) await lost.promise;
+      return call();
+    },
+  });
+  const second = await live({ store: sqliteStore({ path }), plugins: [counter()] });
+  isHeld = true;
+  const command = first.session.command("counter.add", {});
+  await second.session.appendNodes(note("there"));
+  lost.resolve();
+  expect((await rejectionOf(command)).code).toBe("revision_conflict");
+  expect(await first.session.query("counter.read", {})).toBe(0);
+  await first.session.command("counter.add", {});
+  expect(await second.session.query("counter.read", {})).toBe(1);
 });

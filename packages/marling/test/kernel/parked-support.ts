@@ -117,11 +117,13 @@ type AskingOptions = Parameters<ToolContext["pending"]>[0] & {
   readonly name?: string;
   readonly output?: Schema;
   readonly replay?: "safe" | "unsafe";
+  /** Where the keys go, when several tools share them. */
+  readonly keys?: string[];
 };
 
 /** A tool that takes its key and answers later. */
-export function asking({ name = "ask", output, replay, ...pending }: AskingOptions = {}): Asking {
-  const keys: string[] = [];
+export function asking(options: AskingOptions = {}): Asking {
+  const { name = "ask", output, replay, keys = [], ...pending } = options;
   const tool = defineTool({
     name,
     description: "Answers later.",

@@ -44,7 +44,7 @@ const claimed = (generation: number): Claim => ({
   inputs: 0,
 });
 
-function bench(): Bench {
+function bench(own: Partial<Store> = {}): Bench {
   const clock = new WallClock({ startsAt: 1_000_000 });
   const claims: Deferred<Claim>[] = [];
   const told: string[] = [];
@@ -59,13 +59,16 @@ function bench(): Bench {
       return [];
     },
     release: async ({ generation }: Lease) => void told.push(`release ${generation}`),
+    ...own,
   } satisfies Partial<Store>;
   const keeper = new LeaseKeeper({ store: store as unknown as Store, clock, owner: "o", ttlMs: TTL });
   return { lease: new SessionLease("s" as SessionId, keeper), clock, claims, told };
 }
 
-async function held(): Promise<Bench> {
-  const at = bench();
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+async function held(own: Partial<Store> = {}): Promise<Bench> {
+  const at = bench(own);
   const claim = at.lease.claim();
   at.claims[0]?.resolve(claimed(1));
   await claim;
@@ -131,4 +134,77 @@ test("[LE5] a claim that is answered with another generation than the one that i
   await again;
   expect(lost).toEqual(["lease_lost"]);
   expect(lease.generation).toBe(3);
+});
+
+test("[LE3] a lease ends when the store says: its time counts from the request, not from the answer", async () => {
+  const at = bench();
+  const claim = at.lease.claim();
+  at.clock.advance(TTL - 1);
+  at.claims[0]?.resolve(claimed(1));
+  await claim;
+  expect(at.lease.ensure()).toBeUndefined();
+  at.clock.setAhead(1);
+  await at.lease.ensure();
+  expect(at.told).toEqual(["renew 1"]);
+});
+
+test("[LE6] a parking that is answered late drops the generation that was parked, and no newer one", async () => {
+  const { lease, claims, told } = await held();
+  const again = lease.claim();
+  claims[1]?.resolve(claimed(2));
+  await again;
+  lease.drop(1);
+  expect(lease.generation).toBe(2);
+  await lease.release();
+  expect(told).toEqual(["release 2"]);
+});
+
+test("[LE6] a loss that is told late loses the generation that was asked about, and no newer one", async () => {
+  const { lease, claims } = await held();
+  const again = lease.claim();
+  claims[1]?.resolve(claimed(2));
+  await again;
+  const lost: string[] = [];
+  lease.onLost = ({ code }) => void lost.push(code);
+  expect(lease.lose(1).code).toBe("lease_lost");
+  expect([lease.generation, lost]).toEqual([2, []]);
+  lease.lose(2);
+  expect([lease.generation, lost]).toEqual([undefined, ["lease_lost"]]);
+});
+
+test("[LE6] a renewal that is answered late concerns the lease that it was asked for", async () => {
+  const renewals: Deferred<readonly SessionId[]>[] = [];
+  const at = await held({
+    renew: () => {
+      const answer = deferred<readonly SessionId[]>();
+      renewals.push(answer);
+      return answer.promise;
+    },
+  });
+  const { lease, clock, claims } = at;
+  clock.advance(TTL / 3);
+  expect(renewals).toHaveLength(1);
+  lease.drop(1);
+  const next = lease.claim();
+  claims[1]?.resolve(claimed(2));
+  await next;
+  renewals[0]?.resolve(["s" as SessionId]);
+  await settled();
+  expect(lease.generation).toBe(2);
+});
+
+test("[LE7] a claim is not made before the release that was asked for before it", async () => {
+  const released = deferred<void>();
+  const { lease, claims } = await held({ release: () => released.promise });
+  const releasing = lease.release();
+  const claim = lease.claim();
+  await settled();
+  expect(claims).toHaveLength(1);
+  released.reject(new Error("the answer was lost"));
+  await expect(releasing).rejects.toThrow("lost");
+  await settled();
+  expect(claims).toHaveLength(2);
+  claims[1]?.resolve(claimed(2));
+  await claim;
+  expect(lease.generation).toBe(2);
 });
