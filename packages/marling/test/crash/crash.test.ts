@@ -23,6 +23,8 @@ test.each([
   ["mixed", 26],
   ["hooks", 50],
   ["frames", 25],
+  ["listening", 30],
+  ["beside", 20],
   ["retries", 16],
   ["compaction", 14],
   ["fork", 18],
