@@ -1,6 +1,7 @@
 // Announce: handlers of `turn_persisted` are told of every commit of a turn, at least once.
 //   AN1  with a handler, the commit leaves a mark, which goes when the handlers have run; a process that ends in between
 //        leaves it to the next opening, which tells them again and says so.
+//        So does a handler that fails because the runtime closes.
 //   AN2  plugin state that handlers wrote is committed together with the end of the mark, so that no later turn can take
 //        it back.
 //   AN3  the lease is kept until then: nobody else announces the same commit meanwhile.
@@ -23,6 +24,7 @@ export async function announceTurn(
   const { session, turnId, lease } = turn;
   const before = session.plugins.snapshotRevisionFingerprint();
   await tellTurn(turn, () => persisted(session, turnId));
+  if (turn.control.isLost) return session.plugins.rollbackState(); // A handler that a shutdown cut is told again.
   reportIssues(turn, await settle(session, { before, announced: [revision], lease, releases: isLast }));
 }
 

@@ -15,6 +15,7 @@ import type { SessionPolicy } from "../model/policy.ts";
 import type { StartedTurn, StartTurnOptions } from "../model/session-host.ts";
 import type { TurnEvent, TurnInput, TurnReport } from "../model/turn.ts";
 import { isNoUsage, type UsageEntry } from "../model/usage.ts";
+import type { AdmitOptions } from "./admit.ts";
 import { commitBeside, operationOf } from "./commit.ts";
 import { readKey } from "./read-key.ts";
 import type { ResidentSession } from "./resident-session.ts";
@@ -62,16 +63,13 @@ export class ChildTurns {
     const reader = outputReader(outputSchema);
     const scope = this.#scope;
     const key = scope === undefined ? given : serviceKey(scope, "turn", readKey(given));
-    const child = await this.#session.parts.sessions.openBelow(sessionId, this.#session);
-    const { session, queue } = child;
-    if (session === this.#session && queue.isBusy) throw busy(session);
-    if (session !== this.#session) scope?.below.add(session.id);
+    const { child, turn } = await submitBelow(this.#session, sessionId, {
+      scope,
+      submit: (opened) => this.#submit(opened, input, { key, outputSchema }),
+    });
+    const { session } = child;
     const { trace } = this.#session;
-    const beforeNew = async (): Promise<void> => {
-      await refuseBusy(child);
-      session.trace?.startBelow(trace?.place(scope?.span));
-    };
-    const { turn } = await queue.submit(input, { key, outputSchema, beforeNew });
+    turn.starter = scope?.control;
     const payer = this.#payFor(child, turn);
     this.#started.set(turn.row.turnId, { child, turn, payer, reader });
     this.#cancelWithParent(child, turn);
@@ -85,16 +83,48 @@ export class ChildTurns {
     };
   }
 
+  #submit(child: ChildSession, input: string | TurnInput, options: AdmitOptions): Promise<QueuedTurn> {
+    const { session, queue } = child;
+    const scope = this.#scope;
+    if (session === this.#session && queue.isBusy) throw busy(session);
+    if (session !== this.#session) scope?.below.add(session.id);
+    const place = this.#session.trace?.place(scope?.span);
+    const beforeNew = async (): Promise<void> => {
+      await refuseBusy(child);
+      session.trace?.startBelow(place);
+    };
+    return queue.submit(input, { ...options, beforeNew, isInside: true }).then(({ turn }) => turn);
+  }
+
   async await(turnId: string): Promise<TurnReport> {
     const { child, turn, payer, reader } = this.#take(turnId);
     this.#started.delete(turnId);
     try {
-      const report = await turn.done.promise;
+      const report = await this.#reportOf(child, turn);
       await this.#charge(usageOf(child.session, report), payer);
       return await withValue(report, reader);
     } catch (thrown) {
       if (isMachineryFault(thrown)) this.#scope?.control.lose(thrown);
       throw thrown;
+    }
+  }
+
+  /** The end of a turn. A session that is closed meanwhile is opened again, and the turn is waited for there. */
+  async #reportOf(child: ChildSession, turn: QueuedTurn): Promise<TurnReport> {
+    const { sessions, effects } = this.#session.parts;
+    const { id } = child.session;
+    let found: QueuedTurn | undefined = turn;
+    for (;;) {
+      const left: unknown = await found.done.promise.then(
+        () => undefined,
+        (thrown: unknown) => thrown,
+      );
+      if (left === undefined) return found.done.promise;
+      if (codeOf(left) !== "session_closed" || effects.remembers !== true) throw left;
+      const { queue } = await sessions.openBelow(id, this.#session);
+      found = await queue.find(turn.row);
+      if (found === undefined) throw left;
+      found.starter = this.#scope?.control;
     }
   }
 
@@ -161,6 +191,27 @@ export async function cancelBelow({ session, acceptedScope }: TurnRun): Promise<
         await store.cancel({ sessionId, turnId, reason: WITH_PARENT });
   }
   watch.notify();
+}
+
+/** Gives a session below something to do. One that is closed before it takes that is opened again. */
+export async function submitBelow<T extends QueuedTurn>(
+  from: ResidentSession,
+  sessionId: string,
+  { scope, submit }: { readonly scope: TurnRun | undefined; submit(child: ChildSession): Promise<T> },
+): Promise<{ readonly child: ChildSession; readonly turn: T }> {
+  for (;;) {
+    scope?.control.refuseLost();
+    const child = await from.parts.sessions.openBelow(sessionId, from);
+    try {
+      return { child, turn: await submit(child) };
+    } catch (thrown) {
+      if (codeOf(thrown) !== "session_closed" || child.session === from) throw thrown;
+    }
+  }
+}
+
+function codeOf(thrown: unknown): string | undefined {
+  return MarlingError.is(thrown) ? thrown.code : undefined;
 }
 
 function onceDone({ done }: QueuedTurn, then: () => void): void {

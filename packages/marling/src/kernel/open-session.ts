@@ -210,6 +210,7 @@ export async function materialize(parts: KernelParts, materials: Materials): Pro
       work: (made) => new SessionWork(made),
     });
     plugins.bindHost(() => session.services);
+    plugins.runner.onThrown = (thrown) => session.running?.control.onThrown?.(thrown);
     await initializeProtocol(session);
     configureProtocol(session);
     await restoreProtocol(session);

@@ -17,14 +17,16 @@ import { createSession, type MadeSession } from "./create-session.ts";
 import { goOn } from "./go-on.ts";
 import { type OpenedSession, openSession } from "./open-session.ts";
 import type { KernelParts, SessionDirectory } from "./parts.ts";
+import type { CloseCode, CloseGrace } from "./queue-closing.ts";
 import type { ResidentSession } from "./resident-session.ts";
+import { RuntimeClosing, type RuntimeGrace } from "./runtime-closing.ts";
 import { RuntimeWork } from "./runtime-work.ts";
 import { serviceKey } from "./service-scope.ts";
 import { Session } from "./session.ts";
 import { startArmedMonitors } from "./session-monitors.ts";
 import { isBelow, reachable, unreachable } from "./session-reach.ts";
 import { Triggers } from "./triggers.ts";
-import { type CloseCode, type QueuedTurn, TurnQueue } from "./turn-queue.ts";
+import { type QueuedTurn, TurnQueue } from "./turn-queue.ts";
 import type { TurnRun } from "./turn-run.ts";
 
 /** How a runtime came to have a session open. */
@@ -51,7 +53,7 @@ export class OpenSessions {
   /** Revisions at which sessions were let go with work that this runtime cannot or is not to go on with. */
   readonly #left = new Map<string, number>();
   readonly #onRecovered: (turn: QueuedTurn) => void;
-  #isClosed = false;
+  readonly #closing: RuntimeClosing;
 
   constructor(
     parts: Omit<KernelParts, "sessions" | "work" | "triggers">,
@@ -67,10 +69,12 @@ export class OpenSessions {
       leave: (ids) => this.#leave(ids),
       takeFirstTurnInput: (id, from) => this.takeFirstTurnInput(id, from),
       cancelTurns: (id) => this.#cancelTurns(id),
+      isClosing: () => this.#closing.isClosing,
     };
     const work = new RuntimeWork(directory, parts);
     this.parts = { ...parts, sessions: directory, work, triggers: new Triggers(directory, parts) };
     this.#onRecovered = onRecovered;
+    this.#closing = new RuntimeClosing(parts);
   }
 
   find(id: string): ResidentSession | undefined {
@@ -111,12 +115,19 @@ export class OpenSessions {
     if (open !== undefined) await this.#release(open, "session_closed");
   }
 
-  /** Lets every session go, and opens none any more. Turns that have not ended after the grace are ended: see TQ6. */
-  async close(grace: { readonly graceMs: number }): Promise<void> {
-    this.#isClosed = true;
+  /** Refuses calls and inputs from outside from now on. */
+  beginClosing(grace: RuntimeGrace): void {
+    this.#closing.begin(grace);
+  }
+
+  /** Releases every session when all are done. Turns that have not ended after the grace are ended: see TQ6. */
+  async close(grace: RuntimeGrace): Promise<void> {
+    await this.#closing.end(grace, () => this.parts.work.beginClosing());
     const open = await Promise.allSettled(this.#open.values());
     const gone = open.map((one) =>
-      one.status === "fulfilled" ? this.#release(one.value, "runtime_closed", grace) : undefined,
+      one.status === "fulfilled"
+        ? this.#release(one.value, "runtime_closed", { graceMs: 0, lastMs: 0 })
+        : undefined,
     );
     await Promise.all(gone);
     await this.parts.work.close();
@@ -174,7 +185,7 @@ export class OpenSessions {
 
   /** Opens a session for the work that was left in it. */
   async openForRecovery(id: SessionId): Promise<void> {
-    if (this.#isClosed || this.#reserved.has(id)) return;
+    if (this.#closing.isClosing || this.#reserved.has(id)) return;
     const known = this.#open.get(id);
     if (known !== undefined) return this.#takeUp(await known);
     const opening = this.track(id, () => this.#openBound(id), { isForRecovery: true });
@@ -183,7 +194,7 @@ export class OpenSessions {
 
   /** As `openForRecovery`, for what goes on beside turns, unless it was let go here and nobody has written since. */
   async openForWork(id: SessionId): Promise<boolean> {
-    if (this.#isClosed || this.#reserved.has(id)) return false;
+    if (this.#closing.isClosing || this.#reserved.has(id)) return false;
     const left = this.#open.has(id) ? undefined : this.#left.get(id);
     if (left !== undefined && left === (await this.parts.store.revision(id))) return false;
     await this.openForRecovery(id);
@@ -192,7 +203,7 @@ export class OpenSessions {
   }
 
   async submit(id: SessionId, input: unknown, options: AdmitOptions): Promise<Admitted> {
-    this.#refuseClosed();
+    this.#closing.refuseOutside();
     await this.#reserved.get(id)?.promise;
     const open = await this.#openFor(id);
     const { turn, ...admitted } = await open.queue.submit(input, options);
@@ -239,6 +250,7 @@ export class OpenSessions {
     const left = await this.#unfinished(session.id);
     const queue = new TurnQueue(session, inputs);
     session.work.bind(queue);
+    this.#closing.add(queue);
     return { left, queue };
   }
 
@@ -271,7 +283,8 @@ export class OpenSessions {
     from: ResidentSession,
     scope?: TurnRun,
   ): Promise<SessionCreated> {
-    this.#refuseClosed();
+    this.#closing.refuse();
+    scope?.control.refuseLost();
     const cause = scope === undefined ? undefined : serviceKey(scope, "session", undefined);
     const made = await createSession(from, request, cause);
     const session =
@@ -309,7 +322,7 @@ export class OpenSessions {
 
   /** A session below another, opened if it is not open. */
   async openBelow(id: string, from: ResidentSession): Promise<ChildSession> {
-    this.#refuseClosed();
+    this.#closing.refuse();
     const wanted = sessionId(id);
     await this.#reserved.get(wanted)?.promise;
     const own = wanted === from.id ? await this.#open.get(wanted) : undefined;
@@ -343,19 +356,16 @@ export class OpenSessions {
     await this.#release(open, "session_closed");
   }
 
-  #release(open: Open, code: CloseCode, grace: { readonly graceMs?: number } = {}): Promise<void> {
+  #release(open: Open, code: CloseCode, grace: CloseGrace = {}): Promise<void> {
     const isHeldUp = open.closing !== undefined && code === "runtime_closed";
     if (isHeldUp) open.queue.close(code, grace).catch(() => undefined); // Whoever closes it without a grace is freed by it.
     open.closing ??= this.#letGo(open, code, grace);
     return open.closing;
   }
 
-  async #letGo(
-    { resident, queue }: Open,
-    code: CloseCode,
-    grace: { readonly graceMs?: number },
-  ): Promise<void> {
+  async #letGo({ resident, queue }: Open, code: CloseCode, grace: CloseGrace): Promise<void> {
     await queue.close(code, grace);
+    this.#closing.delete(queue);
     await resident.work.close({
       isWithRuntime: code === "runtime_closed",
       onStored: () => {
@@ -368,11 +378,6 @@ export class OpenSessions {
     this.parts.plugins.unregisterSession(resident.id);
     resident.observation.close();
     await resident.plugins.dispose();
-  }
-
-  #refuseClosed(): void {
-    if (this.#isClosed)
-      throw new MarlingError("runtime_closed", "expected an open runtime, found a closed one");
   }
 }
 

@@ -85,4 +85,6 @@ export interface SessionDirectory {
   /** Asks the turns of an open session to end. */
   cancelTurns(sessionId: string): Promise<void>;
   close(sessionId: string, from: ResidentSession): Promise<void>;
+  /** Whether the runtime closes, or is closed. */
+  isClosing(): boolean;
 }

@@ -146,6 +146,7 @@ async function runPhases(turn: TurnRun, refusal: Refusal | undefined): Promise<F
     if (control.ending !== undefined && thrown === control.ending)
       return endTurn(turn, { records, outcome: faultOutcome(control.ending), events: [] });
     turn.session.plugins.rollbackState();
+    control.refuseLostBy(thrown);
     const failed = toFault(thrown);
     const fault = control.ending ?? failed;
     reportIssues(turn, [faultIssue(fault)]);

@@ -12,9 +12,10 @@ import { TaskRegistry } from "../work/task-registry.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
 import type { KernelParts, SessionDirectory } from "./parts.ts";
 import type { LeaseTerms } from "./session-lease.ts";
+import { shutdownIn } from "./shutdown-fault.ts";
 import { traceIssues } from "./trace-issues.ts";
 
-type Sessions = Pick<SessionDirectory, "find" | "cancelTurns">;
+type Sessions = Pick<SessionDirectory, "find" | "cancelTurns" | "isClosing">;
 
 export class RuntimeWork {
   readonly tasks: TaskRegistry;
@@ -45,6 +46,7 @@ export class RuntimeWork {
       cancelSubagent: async (_sessionId, { childSessionId }) => {
         if (childSessionId !== undefined) await sessions.cancelTurns(childSessionId);
       },
+      isInterrupted: (thrown) => sessions.isClosing() && shutdownIn(thrown) !== undefined,
       onDurableChange: (sessionId) => sessions.find(sessionId)?.work.moved(),
     });
     this.hidden = new HiddenTasks({ clock, onFault });
@@ -76,6 +78,11 @@ export class RuntimeWork {
       throw new MarlingError("unknown_task", text, { details: { sessionId, taskId } });
     }
     queue.push(decodeJson(message, "signal"));
+  }
+
+  /** From now on the end of work is recorded nowhere: what the runtime refuses it is no failure of its own. */
+  beginClosing(): void {
+    this.tasks.beginClosing();
   }
 
   async close(): Promise<void> {

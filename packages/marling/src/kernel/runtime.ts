@@ -205,10 +205,11 @@ export class Runtime implements AsyncDisposable {
   }
 
   async #close(grace: Required<CloseOptions>): Promise<void> {
+    for (const { 1: runtime } of this.#tenants?.open ?? []) runtime.#open.beginClosing(grace);
+    this.#open.beginClosing(grace);
     await this.#parts.triggers.pump.stop();
     await this.#recovery.stop();
-    await this.#tenants?.close(grace);
-    await this.#open.close(grace);
+    await Promise.all([this.#tenants?.close(grace), this.#open.close(grace)]);
     this.#parts.watch.close();
     await this.#parts.store.close();
     if (this.#place.kind === "tenant") this.#place.onClosed();

@@ -307,11 +307,7 @@ export class Session implements AsyncDisposable {
   }
 
   #refuseClosed(): void {
-    if (this.#queue.isClosed)
-      throw new MarlingError(
-        "session_closed",
-        `session ${this.id}: expected an open session, found a closed one`,
-      );
+    this.#queue.closing.refuse();
   }
 }
 

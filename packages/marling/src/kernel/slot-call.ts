@@ -40,6 +40,7 @@ export function callSlotNow<T>(session: ResidentSession, site: SlotSite, call: (
 export function slotFailure(session: ResidentSession, site: SlotSite, cause: unknown): MarlingError {
   const { pluginId, name } = nameOf(session, site);
   const { code = "protocol_failed", callback } = site;
+  session.running?.control.onThrown?.(cause);
   return new MarlingError(code, `${name} failed: ${messageOf(cause)}`, {
     cause,
     details: { pluginId, hook: callback, sessionId: session.id },

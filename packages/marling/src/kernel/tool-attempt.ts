@@ -24,7 +24,7 @@ import {
 import type { Awaitable } from "../plugin/hooks.ts";
 import type { ExecutableCall, NestedCall, NestedReply, ToolContext } from "../tool/contract.ts";
 import { runAttempts } from "../tool/dispatch.ts";
-import { failureFromThrown } from "../tool/output.ts";
+import { failureFromThrown, thrownBehind } from "../tool/output.ts";
 import { afterCall, hasAfterCall } from "./after-call.ts";
 import { keepAttachments } from "./attachments.ts";
 import { awaitCompletion, completionName } from "./completion.ts";
@@ -32,6 +32,7 @@ import { askAboutCut, endedAttempt, isRepeatable, unknownOutcome } from "./cut-a
 import type { DispatchCall } from "./dispatch.ts";
 import { nestedCalls } from "./nested-calls.ts";
 import type { ReadyCall } from "./prepare-call.ts";
+import { shutdownIn } from "./shutdown-fault.ts";
 import { performTimer } from "./timer.ts";
 import { toolContext } from "./tool-context.ts";
 import { ToolLimit } from "./tool-limit.ts";
@@ -298,16 +299,16 @@ async function execute(one: Attempt): Promise<ToolOutput | PendingResult> {
         : registry.executeGranted(grant, prepared, context),
     );
   const askAlone = async (): Promise<ToolOutput | PendingResult> => {
-    const result = heard(one, await ask());
+    const result = heard(one, refuseShutdown(one, await ask()));
     one.release = await scope.session.conclusions.acquire();
     return heard(one, result);
   };
   try {
     if (hasState) return await plugins.runTool(name, askAlone, { deltas: scope.deltas });
-    return heard(one, await ask());
+    return heard(one, refuseShutdown(one, await ask()));
   } catch (thrown) {
     if (thrown instanceof TurnParked) throw thrown;
-    return failureFromThrown(thrown, name);
+    return refuseShutdown(one, failureFromThrown(thrown, name));
   } finally {
     one.isOver = true;
   }
@@ -317,6 +318,18 @@ async function execute(one: Attempt): Promise<ToolOutput | PendingResult> {
 function heard({ run, parked }: Attempt, result: ToolOutput | PendingResult): ToolOutput | PendingResult {
   if (parked !== undefined) throw parked;
   return run.options.isAbandoned() ? toolCancelled("The call was given up.") : result;
+}
+
+/** A tool that failed because the runtime closes has not failed: its turn is left, or it was cancelled with it. */
+function refuseShutdown(
+  { scope: { control } }: Attempt,
+  result: ToolOutput | PendingResult,
+): ToolOutput | PendingResult {
+  const thrown = isPendingResult(result) ? undefined : thrownBehind(result);
+  if (thrown === undefined) return result;
+  control.refuseLostBy(thrown);
+  const isCut = control.isCancelled && shutdownIn(thrown) !== undefined;
+  return isCut ? toolCancelled("The runtime was closed.") : result;
 }
 
 function conclude(

@@ -17,6 +17,10 @@ export class TurnControl {
   #ending: TurnFault | undefined;
   #waits = 0;
   #onWait: (() => void) | undefined;
+  /** Called with what user code threw, before anything is made of it; may lose the turn. */
+  onThrown: ((thrown: unknown) => void) | undefined;
+  /** Whether a run of the turn is under way here. */
+  isRunning = false;
   /** Calls that have begun, and those that wait in memory for something that may take long. */
   readonly #begun = new Set<string>();
   readonly #sleeping = new Map<string, ParkedOn>();
@@ -83,9 +87,19 @@ export class TurnControl {
     this.#controller.abort(error);
   }
 
+  get isLost(): boolean {
+    return this.#lost !== undefined;
+  }
+
   /** Throws when the turn is not this runtime's any more. */
   refuseLost(): void {
     if (this.#lost !== undefined) throw this.#lost;
+  }
+
+  /** Throws when user code failed because its turn is not this runtime's any more, or is left with this failure. */
+  refuseLostBy(thrown: unknown): void {
+    this.onThrown?.(thrown);
+    this.refuseLost();
   }
 
   /** Something goes on only when somebody outside answers, however long that takes; the wait is over with the returned call. */

@@ -7,10 +7,10 @@
 //   TQ6  closing with a grace ends in bounded time. What has not ended by then is left to the store, as a crash would leave
 //        it; where nothing is remembered it is cancelled, and at once if it waits for an answer that nobody can give any more.
 //   TQ7  what is at work in sessions may give inputs to one that is being closed: closing waits for those turns too.
+//        How a queue is closed is in queue-closing.ts.
 
 import { type Deferred, deferred } from "../base/deferred.ts";
 import { MarlingError } from "../base/errors.ts";
-import { isInTime } from "../base/in-time.ts";
 import { SerialQueue } from "../base/serial-queue.ts";
 import type { TurnId } from "../model/ids.ts";
 import type { TurnReport } from "../model/turn.ts";
@@ -18,6 +18,7 @@ import type { CancelStatus, InboxRow } from "../store/contract.ts";
 import { type AdmitOptions, type Admitted, admit } from "./admit.ts";
 import { refreshIdle } from "./claim-session.ts";
 import { planEnvironment } from "./environment.ts";
+import { type CloseCode, type CloseGrace, QueueClosing } from "./queue-closing.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { ShownEvents } from "./shown-events.ts";
 import { TurnControl } from "./turn-control.ts";
@@ -40,25 +41,16 @@ export interface QueuedTurn {
   moved: Deferred<void>;
   /** Whether it ran here, and not only somewhere else. */
   hasRun: boolean;
+  /** The turn that started it from a session above, if one did. */
+  starter: TurnControl | undefined;
 }
-
-export type CloseCode = "session_closed" | "runtime_closed";
-
-/** How long turns that were told to end may take to do so. */
-const LAST_MS = 2_000;
-const CLOSED = "the runtime was closed";
 
 export class TurnQueue {
   readonly #session: ResidentSession;
   readonly #admissions = new SerialQueue();
   readonly #live = new Map<string, QueuedTurn>();
-  #closed: CloseCode | undefined;
-  /** Set when closing has found nothing left to wait for: from then on nobody's input is accepted. */
-  #isDrained = false;
-  /** Set when what has not ended is left to the store. */
-  #left: MarlingError | undefined;
-  /** Settled when what is left is not waited for any more, by nobody. */
-  readonly #givenUp: Deferred<void> = deferred<void>();
+  /** How the queue is closed. */
+  readonly closing: QueueClosing;
   #inputs: number;
   /** Up to which sequence inputs may be pending that this queue does not know. */
   #othersBefore = 0;
@@ -66,6 +58,12 @@ export class TurnQueue {
   constructor(session: ResidentSession, admittedInputs: number) {
     this.#session = session;
     this.#inputs = admittedInputs;
+    this.closing = new QueueClosing({
+      session,
+      admissions: this.#admissions,
+      live: this.#live,
+      cancel: (turnId, reason) => this.cancel(turnId, reason),
+    });
   }
 
   /** The id that the next input's turn will have, unless one before it is rejected or known already. */
@@ -79,7 +77,7 @@ export class TurnQueue {
     options: AdmitOptions & { readonly onParked?: OnParked | undefined; readonly isInside?: boolean },
   ): Promise<Admitted & { readonly turn: QueuedTurn }> {
     return this.#admissions.run(async () => {
-      this.#refuseInput(options);
+      this.closing.refuseInput(options);
       const { onParked = "queue" } = options;
       const { lease, parts } = this.#session;
       if (lease.releasing !== undefined) await lease.releasing;
@@ -131,6 +129,14 @@ export class TurnQueue {
     });
   }
 
+  /** A turn that was accepted before, on its way or with its report; undefined when the store does not know it. */
+  async find({ sessionId, turnId, submitted }: InboxRow): Promise<QueuedTurn | undefined> {
+    const known = this.#live.get(turnId) ?? (await this.takeUp()).find(({ row }) => row.turnId === turnId);
+    if (known !== undefined) return known;
+    const row = await this.#session.parts.store.find({ sessionId, turnId, submitted });
+    return row?.report === undefined ? this.#live.get(turnId) : this.#register(row);
+  }
+
   /** Asks a turn to end, wherever it runs; what the store says is what holds. */
   async cancel(turnId: string, reason: string): Promise<CancelStatus> {
     await this.#admissions.idle();
@@ -149,11 +155,16 @@ export class TurnQueue {
   }
 
   get isClosed(): boolean {
-    return this.#closed !== undefined;
+    return this.closing.isClosed;
   }
 
   get isBusy(): boolean {
     return this.#live.size > 0 || this.#session.writer.length > 0;
+  }
+
+  /** Whether something is accepted, runs or waits here. */
+  get isAtWork(): boolean {
+    return this.isBusy || this.#admissions.length > 0;
   }
 
   /** Whether there is nothing that this runtime could go on with. */
@@ -184,46 +195,8 @@ export class TurnQueue {
   }
 
   /** Takes no more turns and waits for those that were accepted, at most for the grace and a little more. */
-  async close(
-    code: CloseCode,
-    { graceMs = Number.POSITIVE_INFINITY }: { readonly graceMs?: number } = {},
-  ): Promise<void> {
-    const { id, parts, lease } = this.#session;
-    this.#closed ??= code;
-    parts.watch.wake(id);
-    const drained = Promise.race([this.#drained(), this.#givenUp.promise]);
-    if (graceMs !== Number.POSITIVE_INFINITY && parts.effects.remembers !== true) this.#endWaits();
-    if (await isInTime(drained, graceMs, parts)) return;
-    this.#endLive(code);
-    if (await isInTime(drained, LAST_MS, parts)) return;
-    this.#givenUp.resolve();
-    await lease.release().catch(() => undefined); // What cannot be let go runs out by itself.
-  }
-
-  /** Resolves when nothing is left to do. What ends may have queued more: a command that queues a turn, for one. */
-  async #drained(): Promise<void> {
-    const { writer } = this.#session;
-    do {
-      await this.#admissions.idle();
-      await writer.idle();
-    } while (this.#admissions.length + writer.length > 0);
-    this.#isDrained = true;
-  }
-
-  #endLive(code: CloseCode): void {
-    if (this.#session.parts.effects.remembers === true) this.#left = this.#closedError(code);
-    for (const [turnId, { control }] of this.#live) {
-      if (this.#left === undefined) this.#cancelAtClose(turnId);
-      else control.lose(this.#left);
-    }
-  }
-
-  #endWaits(): void {
-    for (const [turnId, { control }] of this.#live) control.whenWaiting(() => this.#cancelAtClose(turnId));
-  }
-
-  #cancelAtClose(turnId: string): void {
-    this.cancel(turnId, CLOSED).catch(() => undefined); // Whoever closes does not wait for ever, and a result says what happened.
+  close(code: CloseCode, grace: CloseGrace = {}): Promise<void> {
+    return this.closing.close(code, grace);
   }
 
   /** What `onParked` says about the turns that sleep. */
@@ -283,10 +256,12 @@ export class TurnQueue {
       isParked: false,
       moved: deferred<void>(),
       hasRun: false,
+      starter: undefined,
     };
     turn.done.promise.catch(() => undefined);
     if (row.report === undefined) {
       this.#live.set(row.turnId, turn);
+      this.closing.follow(turn);
       this.#session.lease.join();
       return turn;
     }
@@ -314,11 +289,13 @@ export class TurnQueue {
     let isRecovery = options.isRecovery === true;
     let hasWaited = false;
     for (;;) {
-      if (this.#left !== undefined) throw this.#left;
+      const { left } = this.closing;
+      if (left !== undefined) throw left;
       if (turn.row.parked !== undefined) await this.#sleep(turn, turn.row.parked);
       const isNew = !hasWaited && this.#isNew(options);
       hasWaited = true;
-      const isOver = await takeUp(this.#session, turn, { isNew, refuseClosed: () => this.#refuseClosed() });
+      const refuseClosed = (): void => this.closing.refuseWaiting(turn);
+      const isOver = await takeUp(this.#session, turn, { isNew, refuseClosed });
       if (isOver) return turn.row.report as TurnReport;
       if (this.#othersBefore > 0 && (await this.#runOthersBefore(turn))) continue;
       const report = await runUntilAsleep(this.#session, turn, { ...options, isRecovery, isNew });
@@ -333,7 +310,7 @@ export class TurnQueue {
     turn.isParked = true;
     move(turn);
     const check = async (): Promise<boolean> => {
-      this.#refuseClosed();
+      this.closing.refuseWaiting(turn);
       await session.commits.run(() => session.lease.rest());
       await lookAgain(session, turn);
       const isUp = await isAwake(session, turn.row);
@@ -369,24 +346,6 @@ export class TurnQueue {
     }
     if (this.#othersBefore <= row.sequence) this.#othersBefore = 0;
     return others.length > 0;
-  }
-
-  /** A closed session takes inputs only from what is at work, and only while its own closing waits. */
-  #refuseInput({ isInside = false }: { readonly isInside?: boolean }): void {
-    if (isInside && !this.#isDrained && this.#left === undefined) return;
-    if (this.isClosed) throw this.#closedError("session_closed");
-  }
-
-  #refuseClosed(): void {
-    if (this.#closed !== undefined) throw this.#closedError(this.#closed);
-  }
-
-  #closedError(code: CloseCode): MarlingError {
-    const what = code === "runtime_closed" ? "runtime" : "session";
-    return new MarlingError(
-      code,
-      `session ${this.#session.id}: expected an open ${what}, found a closed one`,
-    );
   }
 }
 

@@ -12,10 +12,12 @@ import type {
   TriggerHost,
 } from "../plugin/work-host.ts";
 import type { TaskRecord, TaskRun, TaskSpec } from "../work/task.ts";
+import { type ChildSession, submitBelow } from "./child-turns.ts";
 import { readKey } from "./read-key.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { serviceKey } from "./service-scope.ts";
 import { monitorSnapshot, startMonitor, stopMonitor, takeMonitorUpdates } from "./session-monitors.ts";
+import type { QueuedTurn } from "./turn-queue.ts";
 import type { TurnRun } from "./turn-run.ts";
 
 /** Finds a session that may be reached; rejects for any other. */
@@ -158,14 +160,16 @@ async function inject({ from, to, scope }: Injection, { id, message }: InjectedI
   const words = toMessage(message, "injected");
   const attachments = words.parts.flatMap((part) => (part.kind === "attachment" ? [part.source] : []));
   const input = { text: textOf(words), ...(attachments.length === 0 ? {} : { attachments }) };
-  const { queue } = await from.parts.sessions.openBelow(to.id, from);
   const key =
     readKey(id, "injected input: id") ??
     (scope === undefined ? undefined : `${from.id}:${serviceKey(scope, "injected", undefined)}`);
-  await queue.submit(input, {
+  const options = {
     deliver: "active_turn",
     cause: { kind: "injected", id: from.id },
-    isInside: from.writer.length > 0,
+    isInside: scope !== undefined || from.writer.length > 0 || from.parts.sessions.isClosing(),
     ...(key === undefined ? {} : { key: `injection:${key}` }),
-  });
+  } as const;
+  const submit = async ({ queue }: ChildSession): Promise<QueuedTurn> =>
+    (await queue.submit(input, options)).turn;
+  await submitBelow(from, to.id, { scope, submit });
 }

@@ -84,6 +84,7 @@ export async function runUntilAsleep(
   const { parts, lease } = session;
   const { row, control } = turn;
   control.begin();
+  control.isRunning = true;
   beginSpending(session);
   if (row.cancel !== undefined) control.request(row.cancel.reason);
   if (turn.hasRun) turn.shown.beginAgain();
@@ -109,6 +110,7 @@ export async function runUntilAsleep(
     await park(session, turn, { parked: thrown, generation });
     return undefined;
   } finally {
+    control.isRunning = false;
     unlisten?.();
     lease.onLost = undefined;
     session.running = undefined;

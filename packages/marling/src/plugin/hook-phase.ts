@@ -46,6 +46,8 @@ export interface HookPhaseInit {
   /** The name in the probe; absent for phases that no probe is told of. */
   readonly probed: string | undefined;
   readonly watcher: HookWatcher | undefined;
+  /** Called with what a handler threw. */
+  readonly onThrown: ((thrown: unknown) => void) | undefined;
   readonly options: HookRunOptions;
 }
 
@@ -84,7 +86,7 @@ export class HookPhase {
       returned = this.#enter(entry, call);
     } catch (thrown) {
       this.#end(site);
-      throw hookFailed(site, thrown);
+      throw this.#failed(site, thrown);
     }
     if (isPromise(returned)) return this.#wait(site, returned, read);
     this.#end(site);
@@ -119,12 +121,17 @@ export class HookPhase {
       throw hookMustBeSynchronous(site);
     }
     const answer = Promise.resolve(promise).catch((thrown: unknown) => {
-      throw hookFailed(site, thrown);
+      throw this.#failed(site, thrown);
     });
     return limit
       .race(answer, () => hookTimeout(site, limit.limitMs))
       .then((raw) => read(raw, site))
       .finally(() => this.#end(site));
+  }
+
+  #failed(site: HookSite, thrown: unknown): Error {
+    this.#init.onThrown?.(thrown);
+    return hookFailed(site, thrown);
   }
 
   #begin(site: HookSite): void {

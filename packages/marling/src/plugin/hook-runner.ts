@@ -50,6 +50,8 @@ const NO_OPTIONS: HookRunOptions = Object.freeze({});
 export class HookRunner {
   /** The time limit of the session's hooks; services that wait for an effect pause it. */
   readonly limit: HookLimit;
+  /** Called with what a handler threw, before it becomes a failure of its hook. */
+  onThrown: ((thrown: unknown) => void) | undefined;
   readonly #table: HookTable;
   readonly #scopes: StateScopes;
   #watcher: HookWatcher | undefined;
@@ -231,6 +233,7 @@ export class HookRunner {
       limit: options.limit ?? this.limit,
       probed,
       watcher: this.#watcher,
+      onThrown: this.onThrown,
       options,
     });
   }

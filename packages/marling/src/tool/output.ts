@@ -58,11 +58,21 @@ export function toToolResult(returned: unknown, toolName: string): ToolOutput | 
 export function failureFromThrown(error: unknown, toolName: string): ToolOutput {
   if (isToolOutput(error)) return error;
   const message = textOfThrown(error).trim() || `The tool ${toolName} failed without saying why.`;
-  return toolFailure({
+  const output = toolFailure({
     class: "execution",
     code: MarlingError.is(error) ? error.code : "tool_error",
     message,
   });
+  THROWN.set(output, error);
+  return output;
+}
+
+/** Thrown values by the outputs that were made of them. Outputs are plain data, which holds no errors. */
+const THROWN = new WeakMap<ToolOutput, unknown>();
+
+/** The value that was thrown, for an output of `failureFromThrown`; undefined for any other. */
+export function thrownBehind(output: object): unknown {
+  return THROWN.get(output as ToolOutput);
 }
 
 /** As `failureFromThrown`, but what a tool throws because it was told to stop is a cancellation. */

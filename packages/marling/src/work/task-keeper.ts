@@ -36,6 +36,8 @@ export interface TaskKeeperOptions {
    */
   onDurableChange?(sessionId: string): void | Promise<void>;
   onFault?(fault: TaskFault): void;
+  /** Whether work threw because the runtime closes. Such a task has not ended: it stays as it is. */
+  isInterrupted?(thrown: unknown): boolean;
   /** How long work that was asked to end is waited for. Default: 1 000. */
   readonly graceMs?: number;
   /** How many ended tasks of a session are kept. Default: 256. */
@@ -219,6 +221,11 @@ export class TaskKeeper {
     await waitAtMost(this.graceMs, { clock: this.clock, work: [...stops, ...works] });
   }
 
+  /** Nothing begins any more, and the end of work does not count, before the work is asked to end. */
+  beginClosing(): void {
+    if (this.#phase === "open") this.#phase = "closing";
+  }
+
   /**
    * Asks all work to end and waits for it within the time. Live tasks are `cancelled`; durable ones stay as they are,
    * as a crash would leave them. `stop` stops what runs elsewhere, and does not reject.
@@ -241,6 +248,7 @@ export class TaskKeeper {
   #workEnded(task: HeldTask, work: TaskWork, outcome: WorkOutcome): void {
     this.#works.delete(work);
     if (this.#phase !== "open" || !this.isLive(task)) return;
+    if (outcome.kind === "threw" && this.#options.isInterrupted?.(outcome.thrown) === true) return;
     if (task.record.state === "cancel_requested") this.end(task, { state: "cancelled" });
     else this.end(task, completionOf(task.record, outcome));
   }

@@ -254,6 +254,11 @@ export class TaskRegistry implements AsyncDisposable {
     await this.#keeper.interrupt(sessionId, (task) => this.#stopAtClose(task));
   }
 
+  /** The runtime closes: nothing begins any more, and the end of work does not count. `closeAll` follows. */
+  beginClosing(): void {
+    this.#keeper.beginClosing();
+  }
+
   /**
    * Ends all work with the runtime: live tasks are signalled, called back and `cancelled`, and waited for within the
    * time. Durable tasks stay as they are, to be recovered. Nothing begins or is told afterwards. Never rejects.

@@ -217,7 +217,7 @@ describe("closing", () => {
     gate.resolve();
     await closing;
     expect((await turn.result).text).toBe("One.");
-    expect((await rejectionOf(session.turn("B").result)).code).toBe("session_closed");
+    expect((await rejectionOf(session.turn("B").result)).code).toBe("runtime_closed");
     await runtime.close();
   });
 });
