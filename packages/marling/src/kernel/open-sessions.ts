@@ -120,6 +120,11 @@ export class OpenSessions {
     this.#closing.begin(grace);
   }
 
+  /** Throws when what was accepted is not worked on any more. */
+  refuseClosed(): void {
+    this.#closing.refuse();
+  }
+
   /** Releases every session when all are done. Turns that have not ended after the grace are ended: see TQ6. */
   async close(grace: RuntimeGrace): Promise<void> {
     await this.#closing.end(grace, () => this.parts.work.beginClosing());

@@ -176,12 +176,12 @@ export class Runtime implements AsyncDisposable {
     return this.#withTenants(await this.#recoverTenants());
   }
 
-  /** Completes a tool call that waits, in whichever process; its turn goes on by itself. */
+  /** Completes a tool call that waits, in whichever process; its turn goes on by itself. Taken within the grace of a close. */
   async resolve(
     waitKey: string,
     value: { readonly ok: unknown } | { readonly error: { readonly code: string; readonly message: string } },
   ): Promise<ResolveStatus> {
-    this.#refuseClosed();
+    this.#open.refuseClosed();
     return this.#parts.waits.resolve(waitKey, "completion", value);
   }
 

@@ -35,6 +35,8 @@ test.each([
   ["injected", 14],
   ["cancelled", 14],
   ["child", 40],
+  ["family", 40],
+  ["sleeping-child", 20],
   ["task", 14],
   ["approval", 14],
   ["authorize", 8],

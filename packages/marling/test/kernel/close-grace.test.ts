@@ -140,7 +140,7 @@ async function begin(
 }
 
 describe.each(STORES)("over $name", (store) => {
-  test.each(ACTS)("[SD1] within the grace a tool may use %s", async (_name, act) => {
+  test.each(ACTS)("[RT1] within the grace a tool may use %s", async (_name, act) => {
     const at = gate();
     const work = hostTool("work", async (host, _args, ctx) => {
       await at.pass();
@@ -161,7 +161,7 @@ describe.each(STORES)("over $name", (store) => {
     expect([text, issues]).toEqual(["Done.", []]);
   });
 
-  test("[SD1] within the grace stock subagents work, with what their children do", async () => {
+  test("[RT1] within the grace stock subagents work, with what their children do", async () => {
     const at = gate();
     const first = plugin("first", {
       toolCalls: {
@@ -186,7 +186,7 @@ describe.each(STORES)("over $name", (store) => {
   });
 
   test.each(["before", "checkpoint", "after"] as const)(
-    "[SD1] within the grace a session that the hook turn.%s asks for is made",
+    "[RT1] within the grace a session that the hook turn.%s asks for is made",
     async (phase) => {
       const at = gate();
       let asked = 0;
@@ -209,7 +209,7 @@ describe.each(STORES)("over $name", (store) => {
   );
 
   test.each(["before", "after"] as const)(
-    "[SD1] within the grace a session that the hook toolCalls.%s asks for is made",
+    "[RT1] within the grace a session that the hook toolCalls.%s asks for is made",
     async (phase) => {
       const at = gate();
       const hook = async (): Promise<ReturnType<typeof directive.createSession>[]> => {

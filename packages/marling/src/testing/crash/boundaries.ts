@@ -12,13 +12,18 @@ export interface Passed {
 
 export class Boundaries {
   readonly #deadly: string | undefined;
+  readonly #end: () => void;
   readonly #counts = new Map<string, number>();
   readonly #passed: Passed[] = [];
   #world = 0;
 
-  /** @param deadly the boundary at which this process dies */
-  constructor(deadly: string | undefined) {
+  /**
+   * @param deadly the boundary at which this process ends
+   * @param end how it ends; killed by default
+   */
+  constructor(deadly: string | undefined, end: () => void = die) {
     this.#deadly = deadly;
+    this.#end = end;
   }
 
   get passed(): readonly Passed[] {
@@ -34,7 +39,7 @@ export class Boundaries {
     this.#counts.set(what, count);
     const name = `${what} #${count}`;
     this.#passed.push({ name, world: this.#world, ...(isRead ? { isRead } : {}) });
-    if (name === this.#deadly) die();
+    if (name === this.#deadly) this.#end();
   }
 
   /** Something outside has changed: bytes were written, or somebody else knows more than before. */

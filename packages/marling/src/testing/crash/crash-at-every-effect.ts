@@ -3,6 +3,8 @@
 //   CE2  the end after a crash is the end without one (`compareEnds`).
 //   CE3  nothing that was finished and written runs again, and nothing that must not run twice does (`CrashLedger`).
 //   CE4  an input that was accepted is settled in the end.
+//   CE6  closed politely at a boundary instead, a process leaves nothing worse behind than a kill; with a grace in which
+//        everything can end, no call is cut.
 //   CE5  a boundary that a run does not come to, because its timing was another, is tried again, then counted as missed.
 
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -29,6 +31,11 @@ export interface CrashOptions {
   readonly limit?: number;
   /** Every `of`-th boundary, beginning with the `index`-th: several machines share a scenario. */
   readonly shard?: { readonly index: number; readonly of: number };
+  /**
+   * Closes the runtime at each boundary instead of killing the process. With a grace above 0, nothing may be cut: it
+   * must be longer than what a turn of the scenario takes.
+   */
+  readonly close?: { readonly graceMs: number };
   /** Processes that live at once; two by default. */
   readonly lanes?: number;
   /** How long one life may take; a minute by default. */
@@ -60,6 +67,7 @@ interface CrashTest {
   readonly scenario: CrashScenario;
   readonly folder: string;
   readonly timeoutMs: number;
+  readonly close: CrashOptions["close"];
   lives: number;
 }
 
@@ -86,9 +94,9 @@ export async function crashAtEveryEffect(
 ): Promise<CrashReport> {
   const url = typeof module === "string" ? pathToFileURL(resolve(module)).href : module.href;
   const folder = mkdtempSync(join(tmpdir(), "marling-crash-"));
-  const { timeoutMs = 60_000 } = options;
+  const { timeoutMs = 60_000, close } = options;
   try {
-    const test: CrashTest = { url, scenario: await loadScenario(url), folder, timeoutMs, lives: 0 };
+    const test: CrashTest = { url, scenario: await loadScenario(url), folder, timeoutMs, close, lives: 0 };
     const whole = await liveWhole(test);
     const report = await killAtEach(test, whole, options);
     if (report.failures.length > 0) throw Object.assign(new Error(listed(url, report)), { report });
@@ -165,7 +173,7 @@ async function killAt(test: CrashTest, whole: Whole, { boundary, name }: Chosen)
     const folder = newFolder(test, `${boundary}-${attempt}`);
     const first = await live(test, ledger, { folder, deadly: name });
     const last = first.isKilled ? await live(test, ledger, { folder }) : first;
-    const why = last.trouble ?? violationsOf(ledger) ?? differenceOf(ledger, whole);
+    const why = last.trouble ?? violationsOf(ledger) ?? differenceOf(test, ledger, whole);
     rmSync(folder, { recursive: true, force: true });
     if (why !== undefined) return { kind: "failed", why };
     if (first.isKilled) return { kind: "passed" };
@@ -177,8 +185,11 @@ function violationsOf({ violations }: CrashLedger): string | undefined {
   return violations.length === 0 ? undefined : violations.join("; ");
 }
 
-function differenceOf({ ended, cut }: CrashLedger, whole: Whole): string | undefined {
-  return ended === undefined ? "it did not say what it came to" : compareEnds(ended.end, whole.end, cut);
+function differenceOf({ close }: CrashTest, ledger: CrashLedger, whole: Whole): string | undefined {
+  const { ended, cut } = ledger;
+  if (ended === undefined) return "it did not say what it came to";
+  const mayBeCut = close === undefined || close.graceMs === 0;
+  return compareEnds(ended.end, whole.end, mayBeCut ? cut : []);
 }
 
 function live(
@@ -187,7 +198,8 @@ function live(
   request: { readonly folder: string; readonly deadly?: string },
 ): ReturnType<typeof forkLife> {
   test.lives += 1;
-  return forkLife(ledger, { url: test.url, timeoutMs: test.timeoutMs, ...request });
+  const { url, timeoutMs, close } = test;
+  return forkLife(ledger, { url, timeoutMs, close, ...request });
 }
 
 function newFolder({ folder }: CrashTest, name: string): string {

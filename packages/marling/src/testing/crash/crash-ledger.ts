@@ -55,6 +55,7 @@ export class CrashLedger {
   #cut: readonly CutCall[] = [];
   #life = 0;
   #ended: LifeEnd | undefined;
+  #wasClosed = false;
 
   constructor(scenario: CrashScenario) {
     this.#scenario = scenario;
@@ -74,8 +75,14 @@ export class CrashLedger {
     return this.#ended;
   }
 
+  /** Whether the life that runs was closed politely before its end. */
+  get wasClosed(): boolean {
+    return this.#wasClosed;
+  }
+
   beginLife(): number {
     this.#life += 1;
+    this.#wasClosed = false;
     this.#ended = undefined;
     this.#cut = [...this.#cutAttempts(), ...this.#cutMarks()];
     return this.#life;
@@ -98,6 +105,9 @@ export class CrashLedger {
         return this.#acknowledge(question);
       case "accepted":
         return [...this.#inputs.values()];
+      case "closed":
+        this.#wasClosed = true;
+        return null;
       case "ended":
         this.#ended = { end: question.end, boundaries: question.boundaries };
         return null;

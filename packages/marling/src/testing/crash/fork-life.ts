@@ -10,12 +10,15 @@ export interface LifeRequest {
   /** Of the scenario's module. */
   readonly url: string;
   readonly folder: string;
-  /** Where the process dies; it lives to its end without. */
+  /** Where the process ends; it lives to its end without. */
   readonly deadly?: string;
+  /** Closes the runtime there, and ends then; killed without. */
+  readonly close?: { readonly graceMs: number } | undefined;
   readonly timeoutMs: number;
 }
 
 export interface LifeOutcome {
+  /** Whether it was ended at the boundary, in the way that was asked for. */
   readonly isKilled: boolean;
   /** Why the process did not come to its end although nobody killed it. */
   readonly trouble?: string;
@@ -30,8 +33,9 @@ const PROGRAM: string = join(
 );
 
 export async function forkLife(ledger: CrashLedger, request: LifeRequest): Promise<LifeOutcome> {
-  const { url, folder, deadly, timeoutMs } = request;
+  const { url, folder, deadly, close, timeoutMs } = request;
   const args = [url, folder, String(ledger.beginLife()), ...(deadly === undefined ? [] : [deadly])];
+  if (deadly !== undefined && close !== undefined) args.push(String(close.graceMs));
   const child = fork(PROGRAM, args, { execArgv: [], stdio: ["ignore", "ignore", "pipe", "ipc"] });
   child.on("message", (asked: Asked) => void reply(child, asked, ledger));
   const said = textOf(child);
@@ -43,7 +47,8 @@ export async function forkLife(ledger: CrashLedger, request: LifeRequest): Promi
   const { code, signal } = await exitOf(child);
   clearTimeout(timer);
   if (isLate) return { isKilled: false, trouble: `it did not end within ${timeoutMs} ms` };
-  if (signal === "SIGKILL" && deadly !== undefined) return { isKilled: true };
+  if (signal === "SIGKILL" && deadly !== undefined && close === undefined) return { isKilled: true };
+  if (code === 0 && ledger.wasClosed) return { isKilled: true };
   if (code === 0 && ledger.ended !== undefined) return { isKilled: false };
   return { isKilled: false, trouble: `it ended with ${signal ?? `code ${code}`}: ${said().trim()}` };
 }

@@ -1,9 +1,10 @@
 // One life of the process that is killed: opens the store, recovers, and runs the scenario.
-//   node life.js <url of the scenario> <folder> <life> [<boundary to die at>]
+//   node life.js <url of the scenario> <folder> <life> [<boundary to end at> [<grace of the close there>]]
+// Without a grace the process is killed at the boundary. With one, the runtime is closed there and the process ends then.
 
 import { join } from "node:path";
 import { MarlingError } from "../../base/errors.ts";
-import { createRuntime } from "../../index.ts";
+import { createRuntime, type Runtime } from "../../index.ts";
 import type { Json } from "../../model/json.ts";
 import { sqliteStore } from "../../sqlite.ts";
 import type { NewInput, Store } from "../../store/contract.ts";
@@ -18,11 +19,25 @@ import { watchedStore } from "./watched-store.ts";
 import { type ToolWatch, watchedTools } from "./watched-tools.ts";
 import { watchTurns } from "./watched-turns.ts";
 
-const [url = "", folder = "", life = "1", deadly] = process.argv.slice(2);
+const [url = "", folder = "", life = "1", deadly, graceMs] = process.argv.slice(2);
 const line = openLine();
-const boundaries = new Boundaries(deadly);
-await live();
-line.hangUp();
+let runtime: Runtime | undefined;
+let isClosing = false;
+const boundaries = new Boundaries(deadly, graceMs === undefined ? undefined : close);
+await live().catch((thrown: unknown) => {
+  if (!isClosing) throw thrown; // A scenario whose runtime is closed need not come to its end.
+});
+if (!isClosing) line.hangUp();
+
+/** Begins when the call that is at the boundary waits: it may be in the middle of a transaction. */
+function close(): void {
+  isClosing = true;
+  queueMicrotask(async () => {
+    await runtime?.close({ graceMs: Number(graceMs) });
+    await line.ask("closed", {});
+    process.exit(0);
+  });
+}
 
 /** What a scenario names itself may have changed something outside. */
 function boundary(name: string): void {
@@ -36,17 +51,18 @@ async function live(): Promise<void> {
   const scenario = await loadScenario(url);
   const watch: CrashWatch = { life: Number(life), folder, boundary };
   const store = scenario.store?.(folder) ?? sqliteStore({ path: join(folder, "crash.db") });
-  const runtime = createRuntime({
+  const made = createRuntime({
     ...watchedOptions(scenario.options?.(watch) ?? {}, { line, boundaries }),
     model: watchedModel(line, boundaries),
     store: watchedStore(store, { line, boundaries }),
   });
-  watchTurns(runtime, boundaries);
-  await (scenario.recover?.(runtime, watch) ?? runtime.recover());
-  const end = (await scenario.run(runtime, watch)) as Json;
+  runtime = made;
+  watchTurns(made, boundaries);
+  await (scenario.recover?.(made, watch) ?? made.recover());
+  const end = (await scenario.run(made, watch)) as Json;
   await refuseLostInputs(store, line);
-  await runtime.close();
-  await line.ask("ended", { end: end ?? null, boundaries: boundaries.passed });
+  await made.close();
+  if (!isClosing) await line.ask("ended", { end: end ?? null, boundaries: boundaries.passed });
 }
 
 function watchedOptions(options: CrashRuntimeOptions, watch: ToolWatch): CrashRuntimeOptions {

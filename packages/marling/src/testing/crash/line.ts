@@ -51,6 +51,8 @@ export interface Questions {
   readonly marking: { readonly ask: { readonly effects: readonly RecordedEffect[] }; readonly answer: null };
   readonly acknowledged: { readonly ask: Acknowledged; readonly answer: null };
   readonly accepted: { readonly ask: object; readonly answer: readonly AcceptedInput[] };
+  /** The runtime was closed politely, before the end. */
+  readonly closed: { readonly ask: object; readonly answer: null };
   readonly ended: {
     readonly ask: { readonly end: Json; readonly boundaries: readonly Passed[] };
     readonly answer: null;
