@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from "vitest";
 import type { Store } from "../../src/store/contract.ts";
 import { sqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { A, journalOf, record, turn } from "../../src/testing/conformance/store-case.ts";
-import { query, temporaryFolder } from "./sqlite-support.ts";
+import { query, queryAsOlder, temporaryFolder } from "./sqlite-support.ts";
 
 const T = turn("t");
 const COUNT = "SELECT count(*) AS n FROM journal";
@@ -73,7 +73,8 @@ test("[JR4] rows of an earlier version, with one record and its outcome beside i
   await journalOf(store).append([record("model", "started", { turnId: T })]);
   const { no } = (await query(path, "SELECT no FROM sessions"))[0] as { no: number };
   const insert = `INSERT INTO journal (at, entry, outcome) VALUES (${no} << 32 | 2, '["t","model","done"]', '{"n":1}')`;
-  await query(path, insert);
+  await store.close();
+  await queryAsOlder(path, insert);
   const read = await journalOf(opened(path)).read(A, T);
   expect(read.map(({ status, outcome }) => [status, outcome])).toEqual([
     ["started", undefined],

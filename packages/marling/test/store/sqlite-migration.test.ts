@@ -191,7 +191,7 @@ test("[SL9] a turn of version 1 can be leased, parked, woken, cancelled and sett
   const withdrawn = await store.withdraw(MAIN, [{ inputId: inputId("main:input:4"), report: ended }]);
   expect(withdrawn).toEqual([{ inputId: "main:input:4", status: "cancelled" }]);
   await store.close();
-  expect(await query(path, "SELECT value FROM meta WHERE name = 'version'")).toEqual([{ value: "2" }]);
+  expect(await query(path, "SELECT value FROM meta WHERE name = 'version'")).toEqual([{ value: "3" }]);
   expect(await query(path, "PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
 });
 

@@ -7,6 +7,7 @@ import type { SessionId } from "../../src/model/ids.ts";
 import type { JsonObject } from "../../src/model/json.ts";
 import type { SessionCommit, SessionHead, Store } from "../../src/store/contract.ts";
 import { memoryStore } from "../../src/store/memory.ts";
+import { SUM_SIGNS } from "../../src/store/sqlite/row-sum.ts";
 import { restoreText, shortenText } from "../../src/store/sqlite/session-text.ts";
 import { openSqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import {
@@ -20,7 +21,7 @@ import {
   node,
   record,
 } from "../../src/testing/conformance/store-case.ts";
-import { query, rowsIn, type Tap, tappedDriver, temporaryFolder } from "./sqlite-support.ts";
+import { query, queryAsOlder, rowsIn, type Tap, tappedDriver, temporaryFolder } from "./sqlite-support.ts";
 
 function open(path: string, tap: Tap = {}): Store {
   const store = openSqliteStore({ path }, { loadDriver: () => tappedDriver(tap) });
@@ -152,7 +153,7 @@ test("[SL14] commits with long texts, and such as are damaged, are read one by o
   const again = open(path);
   expect(await told(again, A)).toEqual(await told(model, A));
   await again.close();
-  await query(path, "UPDATE commits SET nodes = '[1], [2' WHERE at & 4294967295 = 100");
+  await queryAsOlder(path, "UPDATE commits SET nodes = '[1], [2' WHERE at & 4294967295 = 100");
   await expect(open(path).load(A)).rejects.toMatchObject({
     code: "store_corrupt",
     message: expect.stringContaining("column nodes: expected JSON, found other text"),
@@ -170,9 +171,9 @@ test("[SL9] [SL14] where no commit stored all, as before there were such, a sess
   await grow([model, sqlite], 0, 150);
   await sqlite.close();
   for (const { at, manifest } of await query(path, `SELECT at, manifest FROM commits WHERE ${isWhole}`)) {
-    const { whole: _whole, ...rest } = JSON.parse(restoreText(String(manifest), A));
+    const { whole: _whole, ...rest } = JSON.parse(restoreText(String(manifest).slice(SUM_SIGNS), A));
     const text = shortenText(JSON.stringify(rest), A).replaceAll("'", "''");
-    await query(path, `UPDATE commits SET manifest = '${text}' WHERE at = ${at}`);
+    await queryAsOlder(path, `UPDATE commits SET manifest = '${text}' WHERE at = ${at}`);
   }
   expect(await query(path, `SELECT at FROM commits WHERE ${isWhole}`)).toEqual([]);
   const again = open(path);
@@ -199,7 +200,7 @@ test("[SL9] a journal is read whether its text was shortened, as before, or not"
   const entry = JSON.stringify([row.turnId, ["0.model_call", "done", written.outcome]]);
   expect(stored).toEqual({ entry });
   await sqlite.close();
-  await query(path, `UPDATE journal SET entry = '${shortenText(entry, chat).replaceAll("'", "''")}'`);
+  await queryAsOlder(path, `UPDATE journal SET entry = '${shortenText(entry, chat).replaceAll("'", "''")}'`);
   expect(await query(path, "SELECT entry FROM journal")).not.toEqual([stored]);
   expect(await journalOf(open(path)).read(chat, row.turnId)).toEqual([written]);
 });

@@ -16,7 +16,9 @@ import {
   type SqliteStatement,
   type SqlRow,
 } from "../../src/store/sqlite/driver.ts";
+import { SUMMED } from "../../src/store/sqlite/row-sum.ts";
 import { sqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import { UNSUMMED } from "../../src/store/sqlite/summed-tables.ts";
 
 /** A folder that is gone after the test. */
 export function temporaryFolder(): string {
@@ -55,6 +57,13 @@ export async function query(path: string, sql: string): Promise<readonly SqlRow[
   } finally {
     database.close();
   }
+}
+
+/** Runs SQL on a file as a version would have that knew no checksums. */
+export async function queryAsOlder(path: string, ...statements: readonly string[]): Promise<void> {
+  for (const sql of statements) await query(path, sql);
+  for (const table of Object.keys(SUMMED)) await query(path, `UPDATE ${table} SET sum = NULL`);
+  await query(path, `INSERT OR REPLACE INTO meta (name, value) VALUES ('${UNSUMMED}', '')`);
 }
 
 export function bytesOf(path: string): string {

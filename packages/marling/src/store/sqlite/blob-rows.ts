@@ -1,12 +1,17 @@
 // Bytes by digest.
 //   BL1  bytes that nothing names stay for a while after they were put: whoever put them is about to name them.
+//   BL3  what is read is compared with its digest. Bytes that are not found are looked for under the digests that differ in
+//        one bit: bytes under a damaged digest are `store_corrupt`, not missing.
 //   BL2  what is put is copied at once; what was put last is known by its bytes, and neither copied nor digested again.
 
 import { sha256Bytes } from "../../base/digest.ts";
 import type { Connection } from "./connection.ts";
+import { damaged } from "./sqlite-fault.ts";
 
 const PREFIX = "sha256:";
 const ADDRESSES = /sha256:([0-9a-f]{64})/g;
+const BYTES = "SELECT bytes FROM blobs WHERE digest = ?";
+const IS_KNOWN = "SELECT 1 FROM blobs WHERE digest = ?";
 /** How exactly it is known when bytes were put again, twice: in the file, and in memory. */
 const PUT_AGAIN_MS = 30_000;
 
@@ -27,8 +32,24 @@ export function insertBlob(db: Connection, digest: Uint8Array, bytes: Uint8Array
 
 export function readBlob(db: Connection, ref: string): Uint8Array | undefined {
   if (!/^sha256:[0-9a-f]{64}$/.test(ref)) return undefined;
-  const row = db.get("SELECT bytes FROM blobs WHERE digest = ?", bytesOf(ref.slice(PREFIX.length)));
-  return row === undefined ? undefined : db.bytes(row, "bytes");
+  const digest = bytesOf(ref.slice(PREFIX.length));
+  const row = db.get(BYTES, digest);
+  if (row === undefined) {
+    requireUnknown(db, digest);
+    return undefined;
+  }
+  const bytes = db.bytes(row, "bytes");
+  if (Buffer.compare(blobDigest(bytes), digest) === 0) return bytes;
+  throw damaged(db.path, `blob ${ref}: expected the bytes of this digest, found other bytes`);
+}
+
+function requireUnknown(db: Connection, digest: Uint8Array): void {
+  for (let bit = 0; bit < 8 * digest.length; bit += 1) {
+    const similar = Uint8Array.from(digest);
+    similar[bit >> 3] = (similar[bit >> 3] as number) ^ (1 << (bit & 7));
+    if (db.get(IS_KNOWN, similar) !== undefined)
+      throw damaged(db.path, `blob ${blobRef(digest)}: expected its bytes, found a damaged digest`);
+  }
 }
 
 export function blobDigest(bytes: Uint8Array): Uint8Array {

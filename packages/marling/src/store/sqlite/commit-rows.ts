@@ -10,6 +10,7 @@ import type { SqlRow } from "./driver.ts";
 import type { HeadPatch } from "./head-patch.ts";
 import { decodeSettled } from "./input-codec.ts";
 import { textOf } from "./repeated-text.ts";
+import { withSum } from "./row-sum.ts";
 import { type CommitPoint, type SessionKey, type SessionRow, sessionByNumber } from "./session-rows.ts";
 import { restoreText, shortenTexts } from "./session-text.ts";
 import { damaged } from "./sqlite-fault.ts";
@@ -70,7 +71,7 @@ export function lastCommit(
   const row = db.get(LAST, session.no);
   return row === undefined
     ? undefined
-    : { revision: db.integer(row, "n"), manifest: decodeManifest(db, row, session) };
+    : { revision: db.integer(row, "n"), manifest: decodeManifest(db, row, pointOf(db, row, session)) };
 }
 
 /** The revision of the newest commit; 0 when there is none. */
@@ -85,7 +86,7 @@ export function lastRevision(db: Connection, { no }: SessionKey): number {
 
 export function readManifest(db: Connection, session: SessionKey, revision: number): Manifest | undefined {
   const row = db.get("SELECT manifest FROM commits WHERE at = ? << 32 | ?", session.no, revision);
-  return row === undefined ? undefined : decodeManifest(db, row, session);
+  return row === undefined ? undefined : decodeManifest(db, row, { ...session, revision });
 }
 
 export function insertCommit(
@@ -96,24 +97,44 @@ export function insertCommit(
   const { manifest, nodes, settled } = texts;
   const all = [JSON.stringify(manifest), settled?.text ?? "", nodes];
   const [manifestText = "", settledText = "", nodesText = ""] = shortenTexts(all, id);
+  const settles = settled?.sequence ?? null;
   db.run(
     "INSERT INTO commits (at, settles, manifest, settled, nodes) VALUES (? << 32 | ?, ?, ?, ?, ?)",
     no,
     revision,
-    settled?.sequence ?? null,
-    manifestText,
-    settled === undefined ? null : settledText,
-    nodesText,
+    settles,
+    withSum(manifestText, { column: "manifest", no, revision }),
+    settled === undefined ? null : withSum(settledText, { column: "settled", no, revision, settles }),
+    withSum(nodesText, { column: "nodes", no, revision }),
   );
   db.memory.of(no).revision = revision;
   db.commitsInLog += 1;
 }
 
-/** The revision of the commit that settled an input. Looks at every commit of the session until it is found. */
+/**
+ * The revision of the commit that settled an input. Looks at every commit of the session until it is found; when it is
+ * not, at what each of them settled, because the number of the input may be damaged.
+ */
 export function findSettling(db: Connection, no: number, sequence: number): number | undefined {
   const sql = `SELECT at & 4294967295 AS n FROM commits WHERE ${OF_SESSION} AND settles = ?2 LIMIT 1`;
   const row = db.get(sql, no, sequence);
+  if (row === undefined) checkSettled(db, no);
   return row === undefined ? undefined : db.integer(row, "n");
+}
+
+function checkSettled(db: Connection, no: number): void {
+  const sql = `SELECT at & 4294967295 AS n, settles, settled FROM commits WHERE at > ?1 << 32 | ?2 AND at <= ?1 << 32 | 4294967295 ORDER BY at LIMIT 1`;
+  for (let row = db.get(sql, no, 0); row !== undefined; row = db.get(sql, no, db.integer(row, "n"))) {
+    if ((row.settles === null) !== (row.settled === null))
+      throw damaged(db.path, "column settles: expected it beside a settled input");
+    if (row.settled !== null) settledText(db, row, { no, revision: db.integer(row, "n") });
+  }
+}
+
+/** The text of a settled input, after a look at its checksum. */
+function settledText(db: Connection, row: SqlRow, { no, revision }: CommitPoint): string {
+  const settles = db.integer(row, "settles");
+  return db.commitText(db.text(row, "settled"), { column: "settled", no, revision, settles });
 }
 
 /** What a commit was asked for with, as far as its row holds it: a report only of one that settled an input. */
@@ -125,7 +146,7 @@ export function readContent(
   const row = db.get("SELECT settled, nodes FROM commits WHERE at = ? << 32 | ?", session.no, revision);
   if (row === undefined) throw damaged(db.path, `session ${session.id}: expected revision ${revision}`);
   const [input] = row.settled === null ? [] : readSettled(db, session, revision);
-  const nodes = decodeNodes(db, row, session);
+  const nodes = decodeNodes(db, row, { ...session, revision });
   return input?.report === undefined ? { nodes } : { nodes, report: input.report };
 }
 
@@ -138,8 +159,8 @@ export function readSettled(db: Connection, session: SessionKey, revision: numbe
   );
   const where = `session ${session.id}, revision ${revision}`;
   if (row === undefined) throw damaged(db.path, `${where}: expected a commit, found none`);
-  const { strings } = textOf(decodeNodes(db, row, session));
-  const text = restoreText(db.text(row, "settled"), session.id);
+  const { strings } = textOf(decodeNodes(db, row, { ...session, revision }));
+  const text = restoreText(settledText(db, row, { no: session.no, revision }), session.id);
   try {
     return decodeSettled(session.id, text, { sequence: db.integer(row, "settles"), strings });
   } catch (cause) {
@@ -153,7 +174,8 @@ export function* pathBackwards(db: Connection, session: SessionRow): Generator<P
     const { no } = part;
     for (let row = db.get(NEWEST_UP_TO, no, part.revision); row !== undefined; ) {
       const revision = db.integer(row, "n");
-      yield { no, revision, manifest: decodeManifest(db, row, part), nodes: decodeNodes(db, row, part) };
+      const point = { ...part, revision };
+      yield { no, revision, manifest: decodeManifest(db, row, point), nodes: decodeNodes(db, row, point) };
       row = db.get(NEWEST_UP_TO, no, revision - 1);
     }
   }
@@ -192,9 +214,9 @@ export function deleteCommits(db: Connection, session: SessionKey, revision: num
   const { no } = session;
   const behind = "FROM commits WHERE at > ?1 << 32 | ?2 AND at <= ?1 << 32 | 4294967295";
   for (const row of db.all(`SELECT at & 4294967295 AS n, manifest ${behind}`, no, revision)) {
-    const holder = commitKey({ no, revision: db.integer(row, "n") });
-    for (const digest of Object.values(decodeManifest(db, row, session).components ?? {})) {
-      releaseComponent(db, digest, holder);
+    const point = pointOf(db, row, session);
+    for (const digest of Object.values(decodeManifest(db, row, point).components ?? {})) {
+      releaseComponent(db, digest, commitKey(point));
     }
   }
   db.run(`DELETE ${behind}`, no, revision);
@@ -235,9 +257,12 @@ interface ColumnPart {
   readonly isBackwards?: boolean;
 }
 
+/** Between texts that are read as one: no mark has the second character (text-fragments.ts), and no JSON the first. */
+const BETWEEN = "\u001f!";
+
 /**
  * The JSON of a column in commits of one session, some at a time: SQLite puts their texts together, because a long one is
- * read many times as fast as many short ones.
+ * read many times as fast as many short ones. A commit that is missing between two others is `store_corrupt`.
  */
 function* readColumn(
   db: Connection,
@@ -246,24 +271,48 @@ function* readColumn(
 ): Generator<readonly { readonly revision: number; readonly value: Json }[]> {
   const rows = `SELECT at & 4294967295 AS n, ${column} FROM commits WHERE at BETWEEN ?1 << 32 | ?2 AND ?1 << 32 | ?3 ORDER BY at ${isBackwards ? "DESC" : "ASC"} LIMIT ${TOGETHER}`;
   const short = `CASE WHEN octet_length(${column}) <= ${LONGEST_JOINED} THEN ${column} END`;
-  const joined = `SELECT group_concat(n, ',') AS revisions, '[' || group_concat(${short}, ',') || ']' AS texts FROM (${rows})`;
+  const joined = `SELECT group_concat(n, ',') AS revisions, group_concat(${short}, char(31, 33)) AS texts FROM (${rows})`;
   let [first, last] = [low, high];
   for (let count = TOGETHER; count === TOGETHER; ) {
     const row = db.get(joined, no, first, last);
     if (row === undefined || row.revisions === null) return;
     const revisions = db.text(row, "revisions").split(",").map(Number);
+    requireSequence(db, revisions);
     count = revisions.length;
+    const together = row.texts === null ? [] : db.text(row, "texts").split(BETWEEN);
+    const stored =
+      together.length === count ? together : db.all(rows, no, first, last).map((one) => db.text(one, column));
+    const texts = stored.map((text, index) =>
+      db.commitText(text, { column, no, revision: revisions[index] ?? 0 }),
+    );
     const values =
-      db.jsonOfMany(row, "texts", { session: id, count }) ??
-      db.all(rows, no, first, last).map((one) => db.json(one, column, id));
+      together.length === count
+        ? db.parsedTogether(texts, column, id)
+        : texts.map((text) => db.parsed(text, column, id));
     yield revisions.map((revision, index) => ({ revision, value: values[index] ?? null }));
     if (isBackwards) last = (revisions.at(-1) ?? 0) - 1;
     else first = (revisions.at(-1) ?? 0) + 1;
   }
 }
 
-function decodeManifest(db: Connection, row: SqlRow, { id }: SessionKey): Manifest {
-  return manifestOf(db, db.json(row, "manifest", id));
+function requireSequence(db: Connection, revisions: readonly number[]): void {
+  const [first = 0] = revisions;
+  const step = (revisions[1] ?? first) < first ? -1 : 1;
+  if (revisions.every((revision, index) => revision === first + step * index)) return;
+  throw damaged(db.path, "table commits: expected every commit of a session, found that some are missing");
+}
+
+function pointOf(db: Connection, row: SqlRow, { no, id }: SessionKey): SessionKey & CommitPoint {
+  return { no, id, revision: db.integer(row, "n") };
+}
+
+function decodeManifest(
+  db: Connection,
+  row: SqlRow,
+  { no, id, revision }: SessionKey & CommitPoint,
+): Manifest {
+  const text = db.commitText(db.text(row, "manifest"), { column: "manifest", no, revision });
+  return manifestOf(db, db.parsed(text, "manifest", id));
 }
 
 function manifestOf(db: Connection, manifest: Json): Manifest {
@@ -271,8 +320,13 @@ function manifestOf(db: Connection, manifest: Json): Manifest {
   throw damaged(db.path, "column manifest: expected what a commit changed, found other JSON");
 }
 
-function decodeNodes(db: Connection, row: SqlRow, { id }: SessionKey): readonly JsonObject[] {
-  return nodesOf(db, db.json(row, "nodes", id));
+function decodeNodes(
+  db: Connection,
+  row: SqlRow,
+  { no, id, revision }: SessionKey & CommitPoint,
+): readonly JsonObject[] {
+  const text = db.commitText(db.text(row, "nodes"), { column: "nodes", no, revision });
+  return nodesOf(db, db.parsed(text, "nodes", id));
 }
 
 function nodesOf(db: Connection, nodes: Json): readonly JsonObject[] {

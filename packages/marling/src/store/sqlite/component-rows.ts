@@ -1,5 +1,6 @@
 // Plugin, tool and execution state by content: what did not change is named, not written.
 //   CP1  a large member of a component, or of an object inside it, is a row of its own; a change of one leaves the others.
+//   CP3  what is read is compared with its digest, which is its checksum.
 //   CP2  a row is there as long as somebody holds it: a commit, or another component.
 
 import { sha256 } from "../../base/digest.ts";
@@ -25,7 +26,7 @@ export function packComponent(component: JsonObject): PackedComponent {
   const leaves = new Map<string, string>();
   const packed = mapMembers(component, (member) => packMember(member, leaves));
   const body = JSON.stringify(packed);
-  return { digest: digestOf(body), body, leaves };
+  return { digest: digestOf(body, "component"), body, leaves };
 }
 
 /** Stores a component for a holder, or adds the holder to the one that is there. */
@@ -40,11 +41,11 @@ export function holdComponent(db: Connection, component: PackedComponent, holder
 }
 
 export function readComponent(db: Connection, digest: string): JsonObject {
-  const packed = readBody(db, digest);
+  const packed = readBody(db, digest, "component");
   if (!isJsonObject(packed)) throw damaged(db.path, `component ${digest}: expected an object`);
   return mapMembers(packed, (member) => {
     const leaf = leafOf(member);
-    if (leaf !== undefined) return readBody(db, leaf);
+    if (leaf !== undefined) return readBody(db, leaf, "member");
     return typeof member === "string" && member.startsWith("~~") ? member.slice(1) : member;
   });
 }
@@ -53,7 +54,7 @@ export function readComponent(db: Connection, digest: string): JsonObject {
 export function releaseComponent(db: Connection, digest: string, holder: Holder): void {
   db.run("DELETE FROM holders WHERE digest = ? AND holder = ?", bytesOf(digest), holder);
   if (db.get("SELECT 1 FROM holders WHERE digest = ? LIMIT 1", bytesOf(digest)) !== undefined) return;
-  const packed = readBody(db, digest);
+  const packed = readBody(db, digest, typeof holder === "bigint" ? "component" : "member");
   db.run("DELETE FROM components WHERE digest = ?", bytesOf(digest));
   if (typeof holder !== "bigint" || !isJsonObject(packed)) return;
   mapMembers(packed, (member) => {
@@ -96,7 +97,7 @@ function packMember(member: Json, leaves: Map<string, string>): Json {
   const text = JSON.stringify(member) ?? "null";
   if (text.length < LARGE)
     return typeof member === "string" && member.startsWith("~") ? `~${member}` : member;
-  const digest = digestOf(`member ${text}`); // never the digest of a component
+  const digest = digestOf(text, "member");
   leaves.set(digest, text);
   return `~${digest}`;
 }
@@ -113,14 +114,19 @@ function insertBody(db: Connection, digest: string, body: string): boolean {
   return db.run("INSERT OR IGNORE INTO components (digest, body) VALUES (?, ?)", bytesOf(digest), body) > 0;
 }
 
-function readBody(db: Connection, digest: string): Json {
+function readBody(db: Connection, digest: string, kind: BodyKind): Json {
   const row = db.get("SELECT body FROM components WHERE digest = ?", bytesOf(digest));
   if (row === undefined) throw damaged(db.path, `component ${digest}: expected to find it, found nothing`);
-  return db.json(row, "body");
+  const body = db.text(row, "body");
+  if (digestOf(body, kind) === digest) return db.parsed(body, "body");
+  throw damaged(db.path, `component ${digest}: expected the content of this digest, found other content`);
 }
 
-function digestOf(text: string): string {
-  return sha256(text);
+type BodyKind = "component" | "member";
+
+/** Of a large member it is never that of a component. */
+function digestOf(text: string, kind: BodyKind): string {
+  return sha256(kind === "component" ? text : `member ${text}`);
 }
 
 function bytesOf(digest: string): Uint8Array {

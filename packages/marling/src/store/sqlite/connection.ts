@@ -3,11 +3,13 @@
 //        handle and lock on it at once. Closing alone does not, in a driver that keeps its statements until they are
 //        collected.
 //   CN2  reads of several statements see one state of the file, whatever others write meanwhile.
+//   CN3  a row whose checksum is wrong is `store_corrupt`. One without a checksum is read where the file may have such rows.
 
 import type { SessionId } from "../../model/ids.ts";
 import type { Json } from "../../model/json.ts";
 import type { SqliteDatabase, SqliteStatement, SqlRow, SqlValue } from "./driver.ts";
 import { RowMemory } from "./row-memory.ts";
+import { type SummedTable, sumOfRow, type TextPlace, withoutSum } from "./row-sum.ts";
 import { restoreText } from "./session-text.ts";
 import { damaged, isBusy } from "./sqlite-fault.ts";
 
@@ -24,6 +26,8 @@ export class Connection {
   readonly memory: RowMemory = new RowMemory();
   /** Commits of sessions that were written since the log was written back here. */
   commitsInLog = 0;
+  /** The file may have rows of an older version, which have no checksum. */
+  mayLackSums = false;
   readonly #versionSql: string;
   readonly #database: SqliteDatabase;
   readonly #statements = new Map<string, SqliteStatement>();
@@ -140,9 +144,29 @@ export class Connection {
     throw damaged(this.path, `column ${column}: expected bytes, found ${typeof value}`);
   }
 
+  /** A row with all its values, after a look at its checksum. */
+  summed(table: SummedTable, row: SqlRow): SqlRow {
+    const { sum } = row;
+    if (sum === null && this.mayLackSums) return row;
+    if (sum === sumOfRow(table, row)) return row;
+    throw damaged(this.path, `table ${table}: expected the row that was written, found a damaged one`);
+  }
+
+  /** A text of a commit without its checksum, after a look at that. */
+  commitText(stored: string, place: TextPlace): string {
+    const { text, isRight = this.mayLackSums } = withoutSum(stored, place);
+    if (isRight) return text;
+    const where = `column ${place.column} of commit ${place.revision}`;
+    throw damaged(this.path, `${where}: expected the text that was written, found a damaged one`);
+  }
+
   /** The JSON of a column; of a column with texts of a session, that session is named. */
   json(row: SqlRow, column: string, session?: SessionId): Json {
-    const text = this.text(row, column);
+    return this.parsed(this.text(row, column), column, session);
+  }
+
+  /** The JSON of a text of a column. */
+  parsed(text: string, column: string, session?: SessionId): Json {
     try {
       return JSON.parse(session === undefined ? text : restoreText(text, session));
     } catch (cause) {
@@ -150,18 +174,11 @@ export class Connection {
     }
   }
 
-  /** The values of a list that was put together from the texts of so many; nothing when it has not that many. */
-  jsonOfMany(
-    row: SqlRow,
-    column: string,
-    { session, count }: { readonly session: SessionId; readonly count: number },
-  ): readonly Json[] | undefined {
-    try {
-      const values: unknown = JSON.parse(restoreText(this.text(row, column), session));
-      return Array.isArray(values) && values.length === count ? values : undefined;
-    } catch {
-      return undefined; // One of them is damaged; reading each by itself finds it.
-    }
+  /** The JSON of several texts of a column, parsed as one. */
+  parsedTogether(texts: readonly string[], column: string, session: SessionId): readonly Json[] {
+    const values = this.parsed(`[${texts.join(",")}]`, column, session);
+    if (Array.isArray(values) && values.length === texts.length) return values;
+    throw damaged(this.path, `column ${column}: expected JSON, found other text`);
   }
 
   #number(setting: string): number {

@@ -44,7 +44,7 @@ function dropUnread(db: Connection, deleted: number): void {
     const shared = lastSharedRevision(db, no);
     deleteCommits(db, session, shared ?? 0);
     if (shared !== undefined) return;
-    setBase(db, no, undefined);
+    setBase(db, session, undefined);
     no = session.base?.no;
   }
 }

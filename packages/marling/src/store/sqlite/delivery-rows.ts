@@ -11,12 +11,20 @@ import type {
   DeliveryName,
   NewOccurrence,
   PendingDelivery,
+  StoredSubscription,
   Tick,
 } from "../../model/trigger-store.ts";
 import type { Connection } from "./connection.ts";
 import type { SqlRow } from "./driver.ts";
+import { type SummedRow, sumOf } from "./row-sum.ts";
 import { ensureSession } from "./session-rows.ts";
+import { damaged } from "./sqlite-fault.ts";
 import { advanceTick, matchingSubscriptions, sessionIdOf } from "./trigger-rows.ts";
+
+const COLUMNS = "id, source, topic, digest, payload, at, accepted_at, sum";
+const BY_ID = `SELECT ${COLUMNS} FROM occurrences WHERE id = ?`;
+const BEHIND =
+  "SELECT no, occurrence, subscription, session, definition, sum FROM deliveries WHERE no > ? ORDER BY no LIMIT ?";
 
 /** Writes an occurrence with one delivery for every subscription that matches it. */
 export function acceptOccurrence(
@@ -27,28 +35,23 @@ export function acceptOccurrence(
   if (tick !== undefined && !advanceTick(db, tick)) return { status: "moved", deliveries: 0 };
   const { occurrenceId, source, topic, payload, at, acceptedAt } = occurrence;
   const digest = sha256Bytes(canonicalJson(payload));
-  const known = db.get("SELECT digest FROM occurrences WHERE id = ?", occurrenceId);
+  const known = readOccurrence(db, occurrenceId);
   if (known !== undefined) {
-    const isSame = Buffer.from(digest).equals(db.bytes(known, "digest"));
+    const isSame = Buffer.from(digest).equals(known.digest as Uint8Array); // was summed
     if (!isSame && tick === undefined) throw otherPayload(occurrence);
     return { status: "duplicate", deliveries: 0 };
   }
   const wanted = matchingSubscriptions(db, occurrence);
-  db.run(
-    "INSERT INTO occurrences (id, source, topic, digest, payload, at, accepted_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-    occurrenceId,
-    JSON.stringify(source),
-    topic === undefined ? null : JSON.stringify(topic),
+  putOccurrence(db, {
+    id: occurrenceId,
+    source: JSON.stringify(source),
+    topic: topic === undefined ? null : JSON.stringify(topic),
     digest,
-    wanted.length === 0 ? null : JSON.stringify(payload),
+    payload: wanted.length === 0 ? null : JSON.stringify(payload),
     at,
-    acceptedAt,
-  );
-  for (const { subscriptionId, sessionId, definition } of wanted) {
-    const { no } = ensureSession(db, sessionId);
-    const sql = "INSERT INTO deliveries (occurrence, subscription, session, definition) VALUES (?, ?, ?, ?)";
-    db.run(sql, occurrenceId, subscriptionId, no, JSON.stringify(definition));
-  }
+    accepted_at: acceptedAt,
+  });
+  for (const subscription of wanted) insertDelivery(db, occurrenceId, subscription);
   return { status: "accepted", deliveries: wanted.length };
 }
 
@@ -57,12 +60,7 @@ export function readDeliveries(
   db: Connection,
   { after, limit }: { readonly after: number; readonly limit: number },
 ): readonly PendingDelivery[] {
-  const rows = db.all(
-    "SELECT no, occurrence, subscription, session, definition, source, topic, payload, at FROM deliveries JOIN occurrences ON id = occurrence WHERE no > ? ORDER BY no LIMIT ?",
-    after,
-    limit,
-  );
-  return rows.map((row) => decodeDelivery(db, row));
+  return db.all(BEHIND, after, limit).map((row) => decodeDelivery(db, row));
 }
 
 /** Takes a delivery out of those that are to be made. */
@@ -88,22 +86,76 @@ export function expireOccurrences(db: Connection, until: number): number {
 
 /** Texts of what is to be delivered, which may name blobs. */
 export function* deliveryTexts(db: Connection): Iterable<string> {
-  const sql =
-    "SELECT no, definition, payload FROM deliveries JOIN occurrences ON id = occurrence WHERE no > ? ORDER BY no LIMIT 1";
-  for (let row = db.get(sql, 0); row !== undefined; row = db.get(sql, db.integer(row, "no"))) {
-    yield db.text(row, "definition");
-    if (row.payload !== null) yield db.text(row, "payload");
+  for (let row = db.get(BEHIND, 0, 1); row !== undefined; row = db.get(BEHIND, db.integer(row, "no"), 1)) {
+    yield db.text(db.summed("deliveries", row), "definition");
+    const { payload } = occurrenceOf(db, row);
+    if (typeof payload === "string") yield payload;
   }
 }
 
 function dropPayload(db: Connection, occurrenceId: string): void {
+  if (db.get("SELECT 1 FROM deliveries WHERE occurrence = ? LIMIT 1", occurrenceId) !== undefined) return;
+  const row = readOccurrence(db, occurrenceId);
+  if (row !== undefined) putOccurrence(db, { ...row, payload: null });
+}
+
+/** The values of an occurrence, after a look at its checksum. */
+function readOccurrence(db: Connection, occurrenceId: string): OccurrenceRow | undefined {
+  const row = db.get(BY_ID, occurrenceId);
+  return row === undefined ? undefined : (db.summed("occurrences", row) as unknown as OccurrenceRow); // all columns
+}
+
+type OccurrenceRow = SummedRow<"occurrences">;
+
+function putOccurrence(db: Connection, row: OccurrenceRow): void {
   db.run(
-    "UPDATE occurrences SET payload = NULL WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM deliveries WHERE occurrence = ?1)",
-    occurrenceId,
+    `INSERT OR REPLACE INTO occurrences (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    row.id,
+    row.source,
+    row.topic,
+    row.digest,
+    row.payload,
+    row.at,
+    row.accepted_at,
+    sumOf("occurrences", row),
   );
 }
 
-function decodeDelivery(db: Connection, row: SqlRow): PendingDelivery {
+function insertDelivery(
+  db: Connection,
+  occurrence: string,
+  { subscriptionId, sessionId, definition }: StoredSubscription,
+): void {
+  const last = db.get("SELECT max(no) AS last FROM deliveries");
+  const row = {
+    no: last === undefined || last.last === null ? 1 : db.integer(last, "last") + 1,
+    occurrence,
+    subscription: subscriptionId,
+    session: ensureSession(db, sessionId).no,
+    definition: JSON.stringify(definition),
+  };
+  const columns = "no, occurrence, subscription, session, definition, sum";
+  db.run(
+    `INSERT INTO deliveries (${columns}) VALUES (?, ?, ?, ?, ?, ?)`,
+    row.no,
+    occurrence,
+    row.subscription,
+    row.session,
+    row.definition,
+    sumOf("deliveries", row),
+  );
+}
+
+/** What a delivery is of. */
+function occurrenceOf(db: Connection, delivery: SqlRow): SqlRow {
+  const id = db.text(delivery, "occurrence");
+  const row = db.get(BY_ID, id);
+  if (row === undefined) throw damaged(db.path, `delivery of ${id}: expected its occurrence, found none`);
+  return db.summed("occurrences", row);
+}
+
+function decodeDelivery(db: Connection, delivery: SqlRow): PendingDelivery {
+  const row = { ...occurrenceOf(db, delivery), ...db.summed("deliveries", delivery) };
   return {
     sequence: db.integer(row, "no"),
     occurrenceId: db.text(row, "occurrence"),

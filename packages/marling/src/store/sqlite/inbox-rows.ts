@@ -40,7 +40,7 @@ import {
   writeState,
 } from "./input-rows.ts";
 import { deleteNames, putName } from "./name-rows.ts";
-import { ensureSession, type SessionKey } from "./session-rows.ts";
+import { decodeSession, ensureSession, type SessionKey } from "./session-rows.ts";
 import { hasEndedWait } from "./wait-rows.ts";
 import { deleteWithdrawn, insertWithdrawn, readWithdrawn } from "./withdrawn-rows.ts";
 
@@ -83,10 +83,8 @@ export function pendingInputs(
 
 /** The sessions that have such inputs. */
 export function sessionsWithInputs(db: Connection): readonly SessionId[] {
-  const rows = db.all(
-    "SELECT id FROM sessions WHERE no IN (SELECT DISTINCT at >> 32 FROM inbox) ORDER BY no",
-  );
-  return rows.map((row) => db.text(row, "id") as SessionId); // was checked before it was stored
+  const rows = db.all("SELECT * FROM sessions WHERE no IN (SELECT DISTINCT at >> 32 FROM inbox) ORDER BY no");
+  return rows.map((row) => decodeSession(db, row).id);
 }
 
 /** Gives a checkpoint its inputs: those that it took before, else all that nobody has taken. */

@@ -17,6 +17,7 @@ import {
   namesOf,
 } from "./input-codec.ts";
 import { findName, type Place, putName } from "./name-rows.ts";
+import { sumOf, sumOfRow } from "./row-sum.ts";
 import type { SessionKey } from "./session-rows.ts";
 import { shortenText } from "./session-text.ts";
 import { lastWithdrawn, readWithdrawn } from "./withdrawn-rows.ts";
@@ -29,7 +30,7 @@ export interface PendingInput {
 
 /** Sequences have 32 bits of a row's key. */
 const LARGEST = 4294967295;
-const COLUMNS = "at & 4294967295 AS n, names, submitted, input, progress, plan, state";
+const COLUMNS = "at >> 32 AS no, at & 4294967295 AS n, names, submitted, input, progress, plan, state, sum";
 const OF_SESSION = "at BETWEEN ?1 << 32 AND ?1 << 32 | 4294967295";
 const NEWEST = `SELECT at & 4294967295 AS n FROM inbox WHERE ${OF_SESSION} ORDER BY at DESC LIMIT 1`;
 const ALL = `SELECT ${COLUMNS} FROM inbox WHERE ${OF_SESSION} ORDER BY at`;
@@ -37,7 +38,7 @@ const AT = `SELECT ${COLUMNS} FROM inbox WHERE at = ? << 32 | ?`;
 const STEERED = `SELECT ${COLUMNS} FROM inbox INDEXED BY inbox_states WHERE state IS NOT NULL AND ${OF_SESSION} ORDER BY at`;
 /** So many pending inputs of a session are remembered; a session with more is one whose inputs wait for others. */
 const REMEMBERED = 16;
-const FIRST = `SELECT at & 4294967295 AS n, state FROM inbox WHERE ${OF_SESSION} ORDER BY at LIMIT 1`;
+const FIRST = `${ALL} LIMIT 1`;
 const FIRST_ROWS = `${ALL} LIMIT ${REMEMBERED + 1}`;
 
 /** How many inputs a session has taken. */
@@ -56,14 +57,14 @@ function readCount(db: Connection, session: SessionKey): number {
 
 /** The pending inputs of a session, in order. */
 export function readPending(db: Connection, session: SessionKey): readonly PendingInput[] {
-  const rows = knownInbox(db, session.no)?.values() ?? db.all(ALL, session.no);
+  const rows = knownInbox(db, session.no)?.values() ?? allOf(db, ALL, session.no);
   return [...rows].map((row) => decodePending(db, session, row));
 }
 
 /** Those of them that have a state. Does not look at the others. */
 export function readSteered(db: Connection, session: SessionKey): readonly PendingInput[] {
   const known = knownInbox(db, session.no);
-  const rows = known === undefined ? db.all(STEERED, session.no) : [...known.values()].filter(hasState);
+  const rows = known === undefined ? allOf(db, STEERED, session.no) : [...known.values()].filter(hasState);
   return rows.map((row) => decodePending(db, session, row));
 }
 
@@ -72,20 +73,18 @@ export function readFirst(
   db: Connection,
   session: SessionKey,
 ): { readonly sequence: number; readonly state: InputState } | undefined {
-  const row = db.get(FIRST, session.no);
+  const [row] = allOf(db, FIRST, session.no);
   if (row === undefined) return undefined;
   return { sequence: db.integer(row, "n"), state: stateOf(db, session, row) };
 }
 
 /** The turn ids of the pending inputs of a session. */
 export function readTurns(db: Connection, session: SessionKey): readonly TurnId[] {
-  return db
-    .all(`SELECT at & 4294967295 AS n, names FROM inbox WHERE ${OF_SESSION}`, session.no)
-    .map((row) => {
-      const sequence = db.integer(row, "n");
-      const names = row.names === null ? {} : db.json(row, "names", session.id);
-      return inboxRow(session.id, sequence, { names, submitted: null, input: null }).turnId;
-    });
+  return allOf(db, ALL, session.no).map((row) => {
+    const sequence = db.integer(row, "n");
+    const names = row.names === null ? {} : db.json(row, "names", session.id);
+    return inboxRow(session.id, sequence, { names, submitted: null, input: null }).turnId;
+  });
 }
 
 /** A pending input by its id. */
@@ -107,8 +106,10 @@ export function insertInput(db: Connection, session: SessionKey, row: InboxRow):
   const input = texts[2] === texts[1] ? null : shortenText(texts[2], id);
   const plan = row.plan === undefined ? null : JSON.stringify(row.plan);
   const state = stateText(session, row.deliver === undefined ? {} : { deliver: row.deliver });
+  const stored = { no, n, names, submitted, input, progress: null, plan, state };
+  const sum = sumOf("inbox", stored);
   db.run(
-    "INSERT INTO inbox (at, names, submitted, input, plan, state) VALUES (? << 32 | ?, ?, ?, ?, ?, ?)",
+    "INSERT INTO inbox (at, names, submitted, input, plan, state, sum) VALUES (? << 32 | ?, ?, ?, ?, ?, ?, ?)",
     no,
     n,
     names,
@@ -116,11 +117,11 @@ export function insertInput(db: Connection, session: SessionKey, row: InboxRow):
     input,
     plan,
     state,
+    sum,
   );
   const known = db.memory.of(no);
   known.inputs = n;
-  if (known.inbox instanceof Map)
-    known.inbox.set(n, { n, names, submitted, input, progress: null, plan, state, plain: texts[1] });
+  if (known.inbox instanceof Map) known.inbox.set(n, { ...stored, sum, plain: texts[1] });
   if (known.inbox instanceof Map && known.inbox.size > REMEMBERED) known.inbox = null;
   nameInput(db, row, { no, place: { kind: "inbox", sequence: n } });
 }
@@ -161,7 +162,11 @@ function write(
     readonly text: string | null;
   },
 ): void {
-  db.run(`UPDATE inbox SET ${cell.column} = ? WHERE at = ? << 32 | ?`, cell.text, no, cell.sequence);
+  const { sequence, column, text } = cell;
+  const row = rowAt(db, no, sequence);
+  if (row === undefined) return;
+  const sum = sumOfRow("inbox", { ...row, [column]: text });
+  db.run(`UPDATE inbox SET ${column} = ?, sum = ? WHERE at = ? << 32 | ?`, text, sum, no, sequence);
   db.memory.of(no).inbox = undefined;
 }
 
@@ -246,17 +251,26 @@ function readAt(db: Connection, session: SessionKey, sequence: number): PendingI
 
 function rowAt(db: Connection, no: number, sequence: number): SqlRow | undefined {
   const known = knownInbox(db, no);
-  return known === undefined ? db.get(AT, no, sequence) : known.get(sequence);
+  if (known !== undefined) return known.get(sequence);
+  const row = db.get(AT, no, sequence);
+  return row === undefined ? undefined : db.summed("inbox", row);
 }
 
 /** The inbox of a session, unless it is too large to be remembered. */
 function knownInbox(db: Connection, no: number): ReadonlyMap<number, SqlRow> | undefined {
   const known = db.memory.of(no);
   if (known.inbox === undefined) {
-    const rows = db.all(FIRST_ROWS, no);
+    const rows = allOf(db, FIRST_ROWS, no);
     known.inbox = rows.length > REMEMBERED ? null : new Map(rows.map((row) => [db.integer(row, "n"), row]));
   }
   return known.inbox ?? undefined;
+}
+
+/** The rows of a session that a statement finds. */
+function allOf(db: Connection, sql: string, no: number): readonly SqlRow[] {
+  const rows = db.all(sql, no);
+  for (const row of rows) db.summed("inbox", row);
+  return rows;
 }
 
 function hasState({ state }: SqlRow): boolean {

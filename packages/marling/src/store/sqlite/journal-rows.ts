@@ -12,12 +12,13 @@ import type { Json } from "../../model/json.ts";
 import type { Connection } from "./connection.ts";
 import type { SqlRow } from "./driver.ts";
 import type { JournalKeys } from "./row-memory.ts";
+import { sumOf } from "./row-sum.ts";
 import type { SessionKey, SessionRow } from "./session-rows.ts";
 import { damaged } from "./sqlite-fault.ts";
 
 const OF_SESSION = "FROM journal WHERE at BETWEEN ?1 << 32 AND ?1 << 32 | 4294967295";
-const RECORDS = `SELECT entry, outcome ${OF_SESSION} ORDER BY at`;
-const ENTRIES = `SELECT at & 4294967295 AS n, entry ${OF_SESSION} ORDER BY at`;
+const ROWS = `SELECT at >> 32 AS no, at & 4294967295 AS n, entry, outcome, sum ${OF_SESSION} ORDER BY at`;
+const INSERT = "INSERT INTO journal (at, entry, sum) VALUES (? << 32 | ?, ?, ?)";
 const DELETE_ALL = `DELETE ${OF_SESSION}`;
 
 export class JournalRows {
@@ -57,12 +58,14 @@ export class JournalRows {
       outcome === undefined ? [key, status] : [key, status, outcome],
     );
     const entry = onWholePages(JSON.stringify([turnId, ...steps])); // Not shortened: a journal does not stay.
-    this.#db.run("INSERT INTO journal (at, entry) VALUES (? << 32 | ?, ?)", session.no, known.last, entry);
+    const { no } = session;
+    const sum = sumOf("journal", { no, n: known.last, entry, outcome: null });
+    this.#db.run(INSERT, no, known.last, entry, sum);
   }
 
   read(session: SessionRow, turnId: TurnId): readonly JournalRecord[] {
     if (!this.#keysOf(session).statuses.has(turnId)) return [];
-    const rows = this.#db.all(RECORDS, session.no);
+    const rows = this.#db.all(ROWS, session.no);
     return rows.flatMap((row) => this.#decode(session, row)).filter((record) => record.turnId === turnId);
   }
 
@@ -76,7 +79,7 @@ export class JournalRows {
       this.deleteAll(session.no);
       return;
     }
-    for (const row of this.#db.all(ENTRIES, session.no)) {
+    for (const row of this.#db.all(ROWS, session.no)) {
       if (!gone.includes(readEntry(this.#db, row, session).turnId)) continue;
       this.#db.run("DELETE FROM journal WHERE at = ? << 32 | ?", session.no, this.#db.integer(row, "n"));
     }
@@ -95,7 +98,7 @@ export class JournalRows {
 
   #readKeys(session: SessionRow): JournalKeys {
     const keys: JournalKeys = { statuses: new Map(), last: 0 };
-    for (const row of this.#db.all(ENTRIES, session.no)) {
+    for (const row of this.#db.all(ROWS, session.no)) {
       for (const { turnId, key, status } of this.#decode(session, row)) turnOf(keys, turnId).set(key, status);
       keys.last = this.#db.integer(row, "n");
     }
@@ -116,13 +119,13 @@ export class JournalRows {
 
 type Step = readonly [key: EffectKey, status: JournalRecord["status"], outcome?: Json];
 
-/** What a row holds; see JR4. */
+/** What a row with all its values holds; see JR4. */
 export function readEntry(
   db: Connection,
   row: SqlRow,
   session: SessionKey,
 ): { readonly turnId: TurnId; readonly steps: readonly Step[] } {
-  const entry = db.json(row, "entry", session.id);
+  const entry = db.json(db.summed("journal", row), "entry", session.id);
   const [turnId, ...steps] = Array.isArray(entry) ? (entry as readonly Json[]) : [];
   if (typeof turnId !== "string")
     throw damaged(db.path, "column entry: expected the turn of a record, found other JSON");
@@ -146,8 +149,8 @@ function turnOf({ statuses }: JournalKeys, turnId: TurnId): Map<string, JournalR
  * How SQLite lays out a row on pages of 512 bytes: up to so many bytes of text lie beside other rows; of a longer one at
  * least so many do, with what does not fill pages of its own.
  */
-const OWN_BYTES = 472;
-const LEAST_BYTES = 34;
+const OWN_BYTES = 467;
+const LEAST_BYTES = 29;
 const PAGE_BYTES = 508;
 
 /** JR5: a text with spaces behind it, where the rest that lies beside other rows would take more than half a page. */

@@ -10,7 +10,12 @@ import type { Connection } from "./connection.ts";
 import type { SqlRow } from "./driver.ts";
 import { countInputs } from "./input-rows.ts";
 import type { LeaseHolder, LeaseRow } from "./row-memory.ts";
+import { sumOf } from "./row-sum.ts";
 import type { SessionKey } from "./session-rows.ts";
+
+const NOBODY = { owner: null, incarnation: null, instance: null, expires_at: null };
+const RELEASE =
+  "UPDATE leases SET owner = NULL, incarnation = NULL, instance = NULL, expires_at = NULL, sum = ? WHERE session = ? AND generation = ?";
 
 /** The store that asks, and what it can prove of others. */
 export interface LeaseContext {
@@ -58,20 +63,19 @@ export function renewLease(
   session: SessionKey,
   { generation, incarnation, expiresAt }: Pick<Lease, "generation"> & LeaseRequest,
 ): boolean {
-  const sql = "UPDATE leases SET expires_at = ? WHERE session = ? AND generation = ? AND incarnation = ?";
-  db.memory.of(session.no).lease = undefined;
-  return db.run(sql, expiresAt, session.no, generation, incarnation) > 0;
+  const { generation: found, holder } = readLease(db, session);
+  if (found !== generation || holder?.incarnation !== incarnation) return false;
+  putLease(db, session, { generation, holder: { ...holder, expiresAt } });
+  return true;
 }
 
 /** Frees a lease of this generation; leaves any other alone. */
 export function releaseLease(db: Connection, session: SessionKey, generation: number): void {
-  db.run(
-    "UPDATE leases SET owner = NULL, incarnation = NULL, instance = NULL, expires_at = NULL WHERE session = ? AND generation = ?",
-    session.no,
-    generation,
-  );
-  const known = db.memory.of(session.no);
-  known.lease = known.lease?.generation === generation ? { generation, holder: undefined } : undefined;
+  const lease = readLease(db, session);
+  if (lease.generation !== generation || lease.holder === undefined) return;
+  const row = { session: session.no, generation, ...NOBODY };
+  db.run(RELEASE, sumOf("leases", row), session.no, generation);
+  db.memory.of(session.no).lease = { generation, holder: undefined };
 }
 
 export function deleteLease(db: Connection, no: number): void {
@@ -103,7 +107,7 @@ function readLease(db: Connection, session: SessionKey): LeaseRow {
   known.lease ??= decodeLease(
     db,
     db.get(
-      "SELECT generation, owner, incarnation, instance, expires_at FROM leases WHERE session = ?",
+      "SELECT session, generation, owner, incarnation, instance, expires_at, sum FROM leases WHERE session = ?",
       session.no,
     ),
   );
@@ -112,7 +116,7 @@ function readLease(db: Connection, session: SessionKey): LeaseRow {
 
 function decodeLease(db: Connection, row: SqlRow | undefined): LeaseRow {
   if (row === undefined) return { generation: 0, holder: undefined };
-  const generation = db.integer(row, "generation");
+  const generation = db.integer(db.summed("leases", row), "generation");
   if (row.incarnation === null) return { generation, holder: undefined };
   const holder = {
     owner: db.text(row, "owner"),
@@ -128,14 +132,24 @@ function putLease(
   session: SessionKey,
   { generation, holder }: { readonly generation: number; readonly holder: LeaseHolder },
 ): void {
+  const { owner, incarnation, instance, expiresAt } = holder;
+  const sum = sumOf("leases", {
+    session: session.no,
+    generation,
+    owner,
+    incarnation,
+    instance,
+    expires_at: expiresAt,
+  });
   db.run(
-    "INSERT OR REPLACE INTO leases (session, generation, owner, incarnation, instance, expires_at) VALUES (?, ?, ?, ?, ?, ?)",
+    "INSERT OR REPLACE INTO leases (session, generation, owner, incarnation, instance, expires_at, sum) VALUES (?, ?, ?, ?, ?, ?, ?)",
     session.no,
     generation,
-    holder.owner,
-    holder.incarnation,
-    holder.instance,
-    holder.expiresAt,
+    owner,
+    incarnation,
+    instance,
+    expiresAt,
+    sum,
   );
   db.memory.of(session.no).lease = { generation, holder };
 }

@@ -1,8 +1,8 @@
 import { MarlingError } from "../../base/errors.ts";
-import type { SessionId } from "../../model/ids.ts";
 import type { SessionFilter, SessionPage, SessionSummary } from "../contract.ts";
 import { lastCommit } from "./commit-rows.ts";
 import type { Connection } from "./connection.ts";
+import { decodeSession } from "./session-rows.ts";
 
 /** Sessions that have commits, by id. */
 export function listSessions(
@@ -16,20 +16,20 @@ export function listSessions(
     );
   }
   const rows = db.all(
-    "SELECT no, id, parent FROM sessions WHERE id > ?1 AND id >= ?2 AND (?3 IS NULL OR id < ?3) AND status = 'live' ORDER BY id LIMIT ?4",
+    "SELECT * FROM sessions WHERE id > ?1 AND id >= ?2 AND (?3 IS NULL OR id < ?3) AND status = 'live' ORDER BY id LIMIT ?4",
     cursor,
     prefix,
     endOf(prefix),
     limit + 1,
   );
   const items = rows.slice(0, limit).map((row): SessionSummary => {
-    const id = db.text(row, "id") as SessionId; // was checked before it was stored
-    const last = lastCommit(db, { no: db.integer(row, "no"), id });
+    const { no, id, parent } = decodeSession(db, row);
+    const last = lastCommit(db, { no, id });
     return {
       id,
       revision: last?.revision ?? 0,
       turnIndex: Number(last?.manifest.head.set.turnIndex ?? 0),
-      ...(row.parent === null ? {} : { parentSessionId: db.text(row, "parent") }),
+      ...(parent === null ? {} : { parentSessionId: parent }),
     };
   });
   const last = items.at(-1);

@@ -6,6 +6,7 @@ import type { HeadImages } from "./head-images.ts";
 import { countInputs } from "./input-rows.ts";
 import { unannounced } from "./outbox-rows.ts";
 import type { CommitPoint, SessionRow } from "./session-rows.ts";
+import { damaged } from "./sqlite-fault.ts";
 
 /** A session as it was loaded, and the commit that its nodes begin with when some were left out. */
 export interface LoadedSession {
@@ -19,8 +20,10 @@ export function loadSession(
   session: SessionRow,
   { isPartial = false, images }: LoadOptions & { readonly images: HeadImages },
 ): LoadedSession | undefined {
-  const folded = session.status === "live" ? images.read(session) : undefined;
-  if (folded === undefined) return undefined;
+  if (session.status !== "live") return undefined;
+  const folded = images.read(session);
+  if (folded === undefined)
+    throw damaged(db.path, `session ${session.id}: expected the commits of a session, found none`);
   const { image, fold, revision } = folded;
   const from = isPartial ? image.opened : undefined;
   const nodes = readNodes(db, session, { from });

@@ -26,6 +26,10 @@
 //   subscriptions  who wants to hear of what, and when the next tick is due
 //   occurrences    what occurred, by id; with a payload as long as there are deliveries of it
 //   deliveries     occurrences for subscriptions that have not become inputs yet
+// Since version 3:
+//   sum         the checksum of a row (row-sum.ts); texts of commits begin with theirs, digests are those of components and
+//               blobs. Rows of older versions have none until they are written again or the store is vacuumed.
+//   meta        has `unsummed` as long as there may be such rows
 
 export interface Migration {
   readonly version: number;
@@ -141,6 +145,24 @@ export const MIGRATIONS: readonly Migration[] = [
         UNIQUE (occurrence, subscription)
       ) STRICT;
       CREATE INDEX deliveries_of_sessions ON deliveries (session);
+    `,
+  },
+  {
+    version: 3,
+    sql: `
+      ALTER TABLE sessions ADD COLUMN sum INTEGER;
+      ALTER TABLE inbox ADD COLUMN sum INTEGER;
+      ALTER TABLE withdrawn ADD COLUMN sum INTEGER;
+      ALTER TABLE journal ADD COLUMN sum INTEGER;
+      ALTER TABLE outbox ADD COLUMN sum INTEGER;
+      ALTER TABLE names ADD COLUMN sum INTEGER;
+      ALTER TABLE leases ADD COLUMN sum INTEGER;
+      ALTER TABLE waits ADD COLUMN sum INTEGER;
+      ALTER TABLE wait_keys ADD COLUMN sum INTEGER;
+      ALTER TABLE works ADD COLUMN sum INTEGER;
+      ALTER TABLE subscriptions ADD COLUMN sum INTEGER;
+      ALTER TABLE occurrences ADD COLUMN sum INTEGER;
+      ALTER TABLE deliveries ADD COLUMN sum INTEGER;
     `,
   },
 ];

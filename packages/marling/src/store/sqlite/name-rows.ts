@@ -3,6 +3,7 @@
 
 import { sha256Bytes } from "../../base/digest.ts";
 import type { Connection } from "./connection.ts";
+import { sumOf } from "./row-sum.ts";
 
 /** `joined`: the sequence of an input that joined the turn of another. */
 export type NameKind = "key" | "operation" | "turn" | "joined";
@@ -18,19 +19,22 @@ export interface Name {
 }
 
 const DIGEST_BYTES = 16;
+const BY_DIGEST = "SELECT session, digest, n, sum FROM names WHERE session = ? AND digest = ?";
 
 export function findName(db: Connection, no: number, name: Name): Place | undefined {
   if (!hasNames(db, no)) return undefined;
-  const row = db.get("SELECT n FROM names WHERE session = ? AND digest = ?", no, digestOf(name));
+  const row = db.get(BY_DIGEST, no, digestOf(name));
   if (row === undefined) return undefined;
-  const n = db.integer(row, "n");
+  const n = db.integer(db.summed("names", row), "n");
   return n < 0 ? { kind: "commit", revision: -n } : { kind: "inbox", sequence: n };
 }
 
 export function putName(db: Connection, no: number, name: Name & { readonly place: Place }): void {
   const { place } = name;
   const n = place.kind === "inbox" ? place.sequence : -place.revision;
-  db.run("INSERT OR REPLACE INTO names (session, digest, n) VALUES (?, ?, ?)", no, digestOf(name), n);
+  const digest = digestOf(name);
+  const sum = sumOf("names", { session: no, digest, n });
+  db.run("INSERT OR REPLACE INTO names (session, digest, n, sum) VALUES (?, ?, ?, ?)", no, digest, n, sum);
   db.memory.of(no).hasNames = true;
 }
 

@@ -4,11 +4,13 @@
 //        has it open: on POSIX, closing a handle of a file drops the locks that the same process has on it.
 //   OD3  a new file is made under another name and put in place when it is whole.
 //   OD4  a file of an older version is brought up to date in one transaction.
+//   OD6  a file that no other store has open is checked before it is used (check-file.ts).
 //   OD5  who has the file open is alive for others from before it opens the file until after it has closed it.
 
 import { chmodSync, closeSync, fsyncSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { MarlingError } from "../../base/errors.ts";
+import { checkOpenedFile } from "./check-file.ts";
 import { Connection } from "./connection.ts";
 import { databasePath, inspectFile } from "./database-file.ts";
 import type { SqliteDriver } from "./driver.ts";
@@ -16,6 +18,7 @@ import { aloneAlive, announceLive, isOpenElsewhere, type Liveness } from "./live
 import { APPLICATION_ID, MIGRATIONS, VERSION } from "./migrations.ts";
 import { takeOwnerLock } from "./owner-lock.ts";
 import { damaged, sqliteFault } from "./sqlite-fault.ts";
+import { UNSUMMED } from "./summed-tables.ts";
 import { whenFree } from "./when-free.ts";
 
 export interface OpenOptions {
@@ -25,6 +28,9 @@ export interface OpenOptions {
   /** How long opening waits for others. */
   readonly busyLimitMs: number;
 }
+
+/** `isShared`: another store has the file open. */
+type FileOptions = OpenOptions & { readonly isShared: boolean };
 
 export interface OpenDatabase {
   readonly db: Connection;
@@ -36,6 +42,8 @@ export const IN_MEMORY = ":memory:";
 
 /** Conversations are nobody else's business. */
 const OWN_ONLY = 0o600;
+/** Rows of earlier versions have no checksums. */
+const SUMMED_SINCE = 3;
 /** The log is written back into the file when it has this size, if that was not done before: see open-store.ts. */
 const LOG_BYTES = 1024 * 1024;
 /** How long SQLite itself waits for a lock; longer waiting must not block the process. */
@@ -49,7 +57,7 @@ export async function openDatabase(driver: SqliteDriver, options: OpenOptions): 
   try {
     const isOpen = isOpenElsewhere(driver, path);
     if (inspectFile(path, { isOpen }) !== "ours") createFile(driver, path, options);
-    const opened = await openFile(driver, path, options);
+    const opened = await openFile(driver, path, { ...options, isShared: isOpen });
     lock.release();
     return opened;
   } catch (thrown) {
@@ -83,7 +91,7 @@ function openInMemory(driver: SqliteDriver, options: OpenOptions): OpenDatabase 
   return { db, liveness: aloneAlive(), close: () => db.close() };
 }
 
-async function openFile(driver: SqliteDriver, path: string, options: OpenOptions): Promise<OpenDatabase> {
+async function openFile(driver: SqliteDriver, path: string, options: FileOptions): Promise<OpenDatabase> {
   const liveness = announceLive(driver, path);
   try {
     const db = await whenFree(() => attachFile(driver, path), options.busyLimitMs);
@@ -111,9 +119,13 @@ function attachFile({ DatabaseSync }: SqliteDriver, path: string): Connection {
   }
 }
 
-function prepareFile(driver: SqliteDriver, db: Connection, { durability }: OpenOptions): void {
+function prepareFile(driver: SqliteDriver, db: Connection, { durability, isShared }: FileOptions): void {
   const version = versionOf(db);
-  if (version < VERSION) migrateFile(driver, db.path, version);
+  if (version < VERSION) {
+    requireOlder(db);
+    migrateFile(driver, db.path, version);
+  }
+  db.mayLackSums = db.get("SELECT 1 FROM meta WHERE name = ?", UNSUMMED) !== undefined;
   const { schema } = db;
   const row = db.get(`PRAGMA ${schema}.page_size`);
   const pageSize = row === undefined ? 4096 : db.integer(row, "page_size");
@@ -122,6 +134,14 @@ function prepareFile(driver: SqliteDriver, db: Connection, { durability }: OpenO
     PRAGMA ${schema}.synchronous = ${durability === "power" ? "FULL" : "NORMAL"};
     PRAGMA wal_autocheckpoint = ${Math.floor(LOG_BYTES / pageSize)};
   `);
+  if (!isShared) checkOpenedFile(db);
+}
+
+/** Refuses a file that says an older version than its tables have: what it says is damaged. */
+function requireOlder(db: Connection): void {
+  const row = db.get(`SELECT sql FROM ${db.schema}.sqlite_schema WHERE name = 'sessions'`);
+  if (row === undefined || !db.text(row, "sql").includes("sum INTEGER")) return;
+  throw damaged(db.path, "expected the version of the store in table meta, found an older one");
 }
 
 function closeFile(db: Connection, liveness: Liveness): void {
@@ -151,6 +171,8 @@ function migrate(db: Connection, version: number): void {
   try {
     for (const { sql } of steps) db.exec(sql);
     db.exec(`INSERT OR REPLACE INTO meta (name, value) VALUES ('version', '${VERSION}')`);
+    if (version > 0 && version < SUMMED_SINCE)
+      db.exec(`INSERT OR REPLACE INTO meta (name, value) VALUES ('${UNSUMMED}', '')`);
     db.exec("COMMIT");
   } catch (thrown) {
     db.exec("ROLLBACK");

@@ -3,6 +3,7 @@
 import type { TurnId } from "../../model/ids.ts";
 import type { Announcement } from "../contract.ts";
 import type { Connection } from "./connection.ts";
+import { sumOf } from "./row-sum.ts";
 import type { SessionKey } from "./session-rows.ts";
 import { shortenText } from "./session-text.ts";
 
@@ -15,7 +16,8 @@ export function announceCommit(
   { revision, turnId }: Announcement,
 ): void {
   const text = shortenText(JSON.stringify(turnId), session.id);
-  db.run("INSERT INTO outbox (at, turn) VALUES (? << 32 | ?, ?)", session.no, revision, text);
+  const sum = sumOf("outbox", { no: session.no, n: revision, turn: text });
+  db.run("INSERT INTO outbox (at, turn, sum) VALUES (? << 32 | ?, ?, ?)", session.no, revision, text, sum);
 }
 
 /** Forgets a commit that was announced. */
@@ -25,8 +27,9 @@ export function announcedCommit(db: Connection, session: SessionKey, revision: n
 
 /** The commits that were to be announced and have not been, oldest first. */
 export function unannounced(db: Connection, session: SessionKey): readonly Announcement[] {
-  return db.all(`SELECT at & 4294967295 AS n, turn ${OF_SESSION} ORDER BY at`, session.no).map((row) => ({
-    revision: db.integer(row, "n"),
+  const columns = "at >> 32 AS no, at & 4294967295 AS n, turn, sum";
+  return db.all(`SELECT ${columns} ${OF_SESSION} ORDER BY at`, session.no).map((row) => ({
+    revision: db.integer(db.summed("outbox", row), "n"),
     turnId: String(db.json(row, "turn", session.id)) as TurnId, // as it was committed
   }));
 }

@@ -68,15 +68,6 @@ export class RowMemory {
     keep(this.#sessions, session.id, session);
   }
 
-  dropSession(id: string): void {
-    this.#sessions.delete(id);
-  }
-
-  /** Forgets what all sessions are, after one was changed that is known by its number only. */
-  dropSessions(): void {
-    this.#sessions.clear();
-  }
-
   dropRows(no: number): void {
     this.#rows.delete(no);
   }

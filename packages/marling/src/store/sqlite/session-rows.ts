@@ -4,6 +4,7 @@ import { MarlingError } from "../../base/errors.ts";
 import type { SessionId } from "../../model/ids.ts";
 import type { Connection } from "./connection.ts";
 import type { SqlRow } from "./driver.ts";
+import { sumOf } from "./row-sum.ts";
 
 /** `announced`: it has inputs or a journal, but no commit yet. */
 export type SessionStatus = "announced" | "live" | "deleted";
@@ -27,7 +28,7 @@ export interface SessionRow extends SessionKey {
   readonly base: CommitPoint | undefined;
 }
 
-const COLUMNS = "no, id, status, parent, base, base_revision";
+const COLUMNS = "no, id, status, parent, base, base_revision, sum";
 const BY_ID = `SELECT ${COLUMNS} FROM sessions WHERE id = ?`;
 const BY_NUMBER = `SELECT ${COLUMNS} FROM sessions WHERE no = ?`;
 
@@ -62,50 +63,34 @@ export function ensureSession(db: Connection, id: SessionId): SessionRow {
 }
 
 export function insertSession(db: Connection, id: SessionId, status: SessionStatus): SessionRow {
-  db.run("INSERT INTO sessions (id, status) VALUES (?, ?)", id, status);
-  const session = findSession(db, id);
-  if (session === undefined) throw new Error(`session ${id} is not there after it was inserted`);
-  return session;
+  return putSession(db, { no: nextNumber(db), id, status, parent: null, base: undefined });
 }
 
 /** Makes the session of an id, which may be announced, one whose commits begin behind one of another session. */
 export function putFork(db: Connection, id: SessionId, base: CommitPoint): SessionRow {
-  const sql = `INSERT INTO sessions (id, status, base, base_revision) VALUES (?, 'live', ?, ?) ON CONFLICT (id)
-    DO UPDATE SET status = 'live', base = excluded.base, base_revision = excluded.base_revision RETURNING ${COLUMNS}`;
-  const row = db.get(sql, id, base.no, base.revision);
-  if (row === undefined) throw new Error(`session ${id} is not there after it was inserted`);
-  const session = decodeSession(db, row);
-  db.memory.setSession(session);
-  return session;
+  const known = findSession(db, id);
+  const { no, parent } = known ?? { no: nextNumber(db), parent: null };
+  return putSession(db, { no, id, status: "live", parent, base });
 }
 
 /** Marks a session as one that has commits. Costs nothing when it is one already. */
 export function reviseSession(db: Connection, session: SessionRow, parent: string | null): void {
   if (session.status === "live" && session.parent === parent) return;
-  db.memory.dropSession(session.id);
-  db.run("UPDATE sessions SET status = 'live', parent = ? WHERE no = ?", parent, session.no);
+  putSession(db, { ...session, status: "live", parent });
 }
 
 /** Retires the id of a session. */
-export function retireSession(db: Connection, { no, id }: SessionKey): void {
-  db.memory.dropSession(id);
-  db.run("UPDATE sessions SET status = 'deleted', parent = NULL WHERE no = ?", no);
+export function retireSession(db: Connection, session: SessionRow): void {
+  putSession(db, { ...session, status: "deleted", parent: null });
 }
 
-export function setBase(db: Connection, no: number, base: CommitPoint | undefined): void {
-  const sql = "UPDATE sessions SET base = ?, base_revision = ? WHERE no = ?";
-  db.memory.dropSessions();
-  db.run(sql, base?.no ?? null, base?.revision ?? null, no);
+export function setBase(db: Connection, session: SessionRow, base: CommitPoint | undefined): void {
+  putSession(db, { ...session, base });
 }
 
-/** The newest commit of a session that a fork reads. */
-export function lastSharedRevision(db: Connection, no: number): number | undefined {
-  const row = db.get("SELECT max(base_revision) AS revision FROM sessions WHERE base = ?", no);
-  return row === undefined || row.revision === null ? undefined : db.integer(row, "revision");
-}
-
-function decodeSession(db: Connection, row: SqlRow): SessionRow {
-  const { base } = row;
+/** The session of a row with all its values. */
+export function decodeSession(db: Connection, row: SqlRow): SessionRow {
+  const { base } = db.summed("sessions", row);
   return {
     no: db.integer(row, "no"),
     id: db.text(row, "id") as SessionId, // was checked before it was stored
@@ -114,4 +99,36 @@ function decodeSession(db: Connection, row: SqlRow): SessionRow {
     base:
       base === null ? undefined : { no: db.integer(row, "base"), revision: db.integer(row, "base_revision") },
   };
+}
+
+/** The newest commit of a session that a fork reads. */
+export function lastSharedRevision(db: Connection, no: number): number | undefined {
+  const row = db.get("SELECT max(base_revision) AS revision FROM sessions WHERE base = ?", no);
+  return row === undefined || row.revision === null ? undefined : db.integer(row, "revision");
+}
+
+/** Sessions are never removed, so that their numbers have no holes. */
+function nextNumber(db: Connection): number {
+  const row = db.get("SELECT max(no) AS last FROM sessions");
+  return row === undefined || row.last === null ? 1 : db.integer(row, "last") + 1;
+}
+
+/** Writes a session, new or not, and remembers it. */
+function putSession(db: Connection, session: SessionRow): SessionRow {
+  const { no, id, status, parent } = session;
+  const [base, base_revision] = [session.base?.no ?? null, session.base?.revision ?? null];
+  const sum = sumOf("sessions", { no, id, status, parent, base, base_revision });
+  const values = "status = excluded.status, parent = excluded.parent, base = excluded.base";
+  db.run(
+    `INSERT INTO sessions (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (no) DO UPDATE SET ${values}, base_revision = excluded.base_revision, sum = excluded.sum`,
+    no,
+    id,
+    status,
+    parent,
+    base,
+    base_revision,
+    sum,
+  );
+  db.memory.setSession(session);
+  return session;
 }

@@ -14,10 +14,11 @@ import type {
 } from "../../model/trigger-store.ts";
 import type { Connection } from "./connection.ts";
 import type { SqlRow } from "./driver.ts";
+import { type SummedRow, sumOf } from "./row-sum.ts";
 import { ensureSession, knownSession, sessionByNumber } from "./session-rows.ts";
 import { damaged } from "./sqlite-fault.ts";
 
-const COLUMNS = "id, session, source, topic, definition, enabled, created_at, due, carried";
+const COLUMNS = "id, session, source, topic, definition, enabled, created_at, due, carried, sum";
 const BY_ID = `SELECT ${COLUMNS} FROM subscriptions WHERE id = ?`;
 
 /** Makes a subscription, or returns the one that is there. */
@@ -33,16 +34,17 @@ export function insertSubscription(
       throw otherDefinition(subscriptionId);
     return { isNew: false, subscription: known };
   }
-  db.run(
-    `INSERT INTO subscriptions (${COLUMNS}) VALUES (?, ?, ?, ?, ?, 1, ?, ?, NULL)`,
-    subscriptionId,
-    session.no,
-    JSON.stringify(source),
-    topic === undefined ? null : JSON.stringify(topic),
-    JSON.stringify(definition),
-    createdAt,
-    due ?? null,
-  );
+  putSubscription(db, {
+    id: subscriptionId,
+    session: session.no,
+    source: JSON.stringify(source),
+    topic: topic === undefined ? null : JSON.stringify(topic),
+    definition: JSON.stringify(definition),
+    enabled: 1,
+    created_at: createdAt,
+    due: due ?? null,
+    carried: null,
+  });
   return { isNew: true, subscription: { ...wanted, isEnabled: true } };
 }
 
@@ -87,8 +89,9 @@ export function enableSubscription(
   subscriptionId: string,
   { isEnabled, due }: { readonly isEnabled: boolean; readonly due?: number },
 ): StoredSubscription | undefined {
-  const sql = "UPDATE subscriptions SET enabled = ?, due = coalesce(?, due) WHERE id = ?";
-  db.run(sql, isEnabled ? 1 : 0, due ?? null, subscriptionId);
+  const row = rowOf(db, subscriptionId);
+  if (row === undefined) return undefined;
+  putSubscription(db, { ...row, enabled: isEnabled ? 1 : 0, due: due ?? row.due });
   return readSubscription(db, subscriptionId);
 }
 
@@ -98,9 +101,11 @@ export function deleteSubscription(db: Connection, subscriptionId: string): bool
 
 /** Moves the due time from the one that a tick was planned for; false when it has moved already. */
 export function advanceTick(db: Connection, { subscriptionId, due, next, carried }: Tick): boolean {
+  const row = rowOf(db, subscriptionId);
+  if (row === undefined || row.enabled !== 1 || row.due !== due) return false;
   const text = carried === undefined ? null : JSON.stringify(carried);
-  const sql = "UPDATE subscriptions SET due = ?, carried = ? WHERE id = ? AND enabled = 1 AND due = ?";
-  return db.run(sql, next ?? null, text, subscriptionId, due) > 0;
+  putSubscription(db, { ...row, due: next ?? null, carried: text });
+  return true;
 }
 
 /** Enabled subscriptions whose tick is due, the longest due first. */
@@ -110,16 +115,16 @@ export function dueSubscriptions(db: Connection, now: number, limit: number): re
 }
 
 export function nextDue(db: Connection): number | undefined {
-  const sql = "SELECT due FROM subscriptions WHERE enabled = 1 AND due IS NOT NULL ORDER BY due LIMIT 1";
+  const sql = `SELECT ${COLUMNS} FROM subscriptions WHERE enabled = 1 AND due IS NOT NULL ORDER BY due LIMIT 1`;
   const row = db.get(sql);
-  return row === undefined ? undefined : db.integer(row, "due");
+  return row === undefined ? undefined : db.integer(db.summed("subscriptions", row), "due");
 }
 
 /** Texts of subscriptions, which may name blobs. */
 export function* subscriptionTexts(db: Connection): Iterable<string> {
-  const sql = "SELECT id, definition FROM subscriptions WHERE id > ? ORDER BY id LIMIT 1";
+  const sql = `SELECT ${COLUMNS} FROM subscriptions WHERE id > ? ORDER BY id LIMIT 1`;
   for (let row = db.get(sql, ""); row !== undefined; row = db.get(sql, db.text(row, "id")))
-    yield db.text(row, "definition");
+    yield db.text(db.summed("subscriptions", row), "definition");
 }
 
 /** The id of the session that a row is of. */
@@ -129,9 +134,33 @@ export function sessionIdOf(db: Connection, row: SqlRow): SessionId {
   return session.id;
 }
 
+/** The values of a subscription, after a look at its checksum. */
+function rowOf(db: Connection, subscriptionId: string): SubscriptionRow | undefined {
+  const row = db.get(BY_ID, subscriptionId);
+  return row === undefined ? undefined : (db.summed("subscriptions", row) as unknown as SubscriptionRow); // all columns
+}
+
+type SubscriptionRow = SummedRow<"subscriptions">;
+
+function putSubscription(db: Connection, row: SubscriptionRow): void {
+  db.run(
+    `INSERT OR REPLACE INTO subscriptions (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    row.id,
+    row.session,
+    row.source,
+    row.topic,
+    row.definition,
+    row.enabled,
+    row.created_at,
+    row.due,
+    row.carried,
+    sumOf("subscriptions", row),
+  );
+}
+
 function decodeSubscription(db: Connection, row: SqlRow): StoredSubscription {
   return {
-    subscriptionId: db.text(row, "id"),
+    subscriptionId: db.text(db.summed("subscriptions", row), "id"),
     sessionId: sessionIdOf(db, row),
     source: String(db.json(row, "source")),
     ...(row.topic === null ? {} : { topic: String(db.json(row, "topic")) }),

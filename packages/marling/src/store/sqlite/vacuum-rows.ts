@@ -3,10 +3,12 @@
 //   VR2  a blob is named by its address anywhere in a text of a session, an input, a journal, a wait, a trigger or a component.
 //        Texts are searched as they were before they were shortened; references of texts to strings of others hide
 //        nothing, because each string is written out once.
+//   VR4  a damaged file is refused before anything is removed. Rows of older versions get their checksums.
 //   VR3  one row is looked at at a time, and a bounded number of blobs: memory does not depend on the size of the store.
 
 import type { VacuumReport, VacuumRequest } from "../contract.ts";
 import { blobsBehind, blobsNamedIn, deleteBlob, expirePuts } from "./blob-rows.ts";
+import { checkFile } from "./check-file.ts";
 import { deleteUnheld } from "./component-rows.ts";
 import type { Connection } from "./connection.ts";
 import { deliveryTexts, expireOccurrences } from "./delivery-rows.ts";
@@ -17,6 +19,7 @@ import { readEntry } from "./journal-rows.ts";
 import { type SessionRow, sessionByNumber } from "./session-rows.ts";
 import { restoreText } from "./session-text.ts";
 import { damaged } from "./sqlite-fault.ts";
+import { sumRows } from "./summed-tables.ts";
 import { subscriptionTexts } from "./trigger-rows.ts";
 import { expireWaits } from "./wait-rows.ts";
 import { expireWithdrawn } from "./withdrawn-rows.ts";
@@ -40,6 +43,8 @@ const BLOBS_AT_ONCE = 50_000;
 /** Removes rows that are not needed; what is remembered of rows is void then. */
 export function vacuumRows(db: Connection, { now, keepMs }: VacuumRequest): Omit<VacuumReport, "bytes"> {
   const until = now - keepMs;
+  checkFile(db);
+  sumRows(db);
   const journal = vacuumJournal(db);
   const inputs = expireWithdrawn(db, until);
   const waits = expireWaits(db, until);
@@ -53,7 +58,7 @@ export function vacuumRows(db: Connection, { now, keepMs }: VacuumRequest): Omit
 function vacuumJournal(db: Connection): number {
   let count = 0;
   let known: { readonly session: SessionRow; readonly turns: readonly string[] } | undefined;
-  for (const row of rowsOf(db, { table: "journal", columns: ["entry"] })) {
+  for (const row of rowsOf(db, { table: "journal", columns: ["entry", "outcome", "sum"] })) {
     const no = db.integer(row, "no");
     if (known?.session.no !== no) {
       const session = sessionOf(db, no);

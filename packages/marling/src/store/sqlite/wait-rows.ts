@@ -10,35 +10,75 @@ import type { NewWait, Resolution, ResolveStatus, WaitKind, WaitName, WaitRow } 
 import type { Connection } from "./connection.ts";
 import type { SqlRow } from "./driver.ts";
 import type { ParkedTurn } from "./input-codec.ts";
+import { sumOf, sumOfRow } from "./row-sum.ts";
 import { type SessionKey, sessionByNumber } from "./session-rows.ts";
 import { shortenText } from "./session-text.ts";
 import { damaged } from "./sqlite-fault.ts";
 
-const COLUMNS = "no, turn, name, kind, resolution, over_at";
+const COLUMNS = "no, session, turn, name, kind, resolution, over_at, sum";
 const BY_NAME = `SELECT ${COLUMNS} FROM waits WHERE session = ? AND turn = ? AND name = ?`;
-const BY_HASH = `SELECT session, ${COLUMNS} FROM wait_keys JOIN waits ON no = wait WHERE hash = ?`;
+const OF_TURN = `SELECT ${COLUMNS} FROM waits WHERE session = ? AND turn = ? ORDER BY no`;
+const BY_NUMBER = `SELECT ${COLUMNS} FROM waits WHERE no = ?`;
+const KEY = "SELECT hash, wait, sum FROM wait_keys WHERE hash = ?";
 
 /** Makes a wait known, or gives one that is known another key. */
 export function createWait(db: Connection, session: SessionKey, wait: NewWait): void {
-  const texts = [idText(session, wait.turnId), idText(session, wait.name)] as const;
-  db.run(
-    "INSERT OR IGNORE INTO waits (session, turn, name, kind) VALUES (?, ?, ?, ?)",
-    session.no,
-    ...texts,
-    wait.kind,
-  );
+  const [turn, name] = [idText(session, wait.turnId), idText(session, wait.name)];
+  const known = found(db, BY_NAME, session.no, turn, name);
+  if (known !== undefined && known.kind !== wait.kind) throw kindConflict(wait, db.text(known, "kind"));
+  const no = known === undefined ? insertWait(db, session, { turn, name, kind: wait.kind }) : known.no;
+  const key = { hash: hashBytes(wait.keyHash), wait: no as number };
+  const sql = "INSERT OR IGNORE INTO wait_keys (hash, wait, sum) VALUES (?, ?, ?)";
+  db.run(sql, key.hash, key.wait, sumOf("wait_keys", key));
+}
+
+/** Returns the number of the new wait. */
+function insertWait(
+  db: Connection,
+  session: SessionKey,
+  wait: { readonly turn: string; readonly name: string; readonly kind: WaitKind },
+): number {
+  const last = db.get("SELECT max(no) AS last FROM waits");
+  const no = last === undefined || last.last === null ? 1 : db.integer(last, "last") + 1;
+  const { turn, name, kind } = wait;
+  const row = { no, session: session.no, turn, name, kind, resolution: null, over_at: null };
+  const sql = "INSERT INTO waits (no, session, turn, name, kind, sum) VALUES (?, ?, ?, ?, ?, ?)";
+  db.run(sql, no, session.no, turn, name, kind, sumOf("waits", row));
   db.memory.of(session.no).hasWaits = true;
-  const row = db.get(BY_NAME, session.no, ...texts);
-  if (row === undefined) throw new Error(`wait ${wait.name} is not there after it was inserted`);
-  if (row.kind !== wait.kind) throw kindConflict(wait, db.text(row, "kind"));
-  const no = db.integer(row, "no");
-  db.run("INSERT OR IGNORE INTO wait_keys (hash, wait) VALUES (?, ?)", hashBytes(wait.keyHash), no);
+  return no;
+}
+
+/** Writes what ended a wait. */
+function writeEnd(db: Connection, row: SqlRow, end: { readonly [column: string]: string | number }): void {
+  const ended = { ...row, ...end };
+  const sql = "UPDATE waits SET resolution = ?, over_at = ?, sum = ? WHERE no = ?";
+  db.run(
+    sql,
+    ended.resolution ?? null,
+    ended.over_at ?? null,
+    sumOfRow("waits", ended),
+    db.integer(row, "no"),
+  );
+}
+
+/** The wait that a statement finds. */
+function found(db: Connection, sql: string, ...values: readonly (string | number)[]): SqlRow | undefined {
+  const row = db.get(sql, ...values);
+  return row === undefined ? undefined : db.summed("waits", row);
+}
+
+/** The wait that a key is for. */
+function waitOfKey(db: Connection, keyHash: string): SqlRow | undefined {
+  const key = db.get(KEY, hashBytes(keyHash));
+  return key === undefined
+    ? undefined
+    : found(db, BY_NUMBER, db.integer(db.summed("wait_keys", key), "wait"));
 }
 
 /** The waits of a turn, in the order in which they were made. */
 export function readWaits(db: Connection, session: SessionKey, turnId: TurnId): readonly WaitRow[] {
-  const sql = `SELECT ${COLUMNS} FROM waits WHERE session = ? AND turn = ? ORDER BY no`;
-  return db.all(sql, session.no, idText(session, turnId)).map((row) => decodeWait(db, session, row));
+  const rows = db.all(OF_TURN, session.no, idText(session, turnId));
+  return rows.map((row) => decodeWait(db, session, db.summed("waits", row)));
 }
 
 /** Brings a value to the wait of a key of this kind; the first one wins. */
@@ -48,7 +88,7 @@ export function resolveWait(
   kind: WaitKind,
   resolution: Resolution,
 ): { readonly status: ResolveStatus } & Partial<WaitName> {
-  const row = db.get(BY_HASH, hashBytes(keyHash));
+  const row = waitOfKey(db, keyHash);
   if (row === undefined || row.kind !== kind) return { status: "unknown" };
   const session = sessionByNumber(db, db.integer(row, "session"));
   if (session === undefined) throw damaged(db.path, "waits: expected the session of a wait, found none");
@@ -56,7 +96,7 @@ export function resolveWait(
   if (row.resolution !== null || row.over_at !== null)
     return { status: "already_resolved", sessionId, turnId, name };
   const text = shortenText(JSON.stringify(resolution), session.id);
-  db.run("UPDATE waits SET resolution = ? WHERE no = ?", text, db.integer(row, "no"));
+  writeEnd(db, row, { resolution: text });
   return { status: "resolved", sessionId, turnId, name };
 }
 
@@ -67,12 +107,12 @@ export function endWait(
   wait: Pick<WaitName, "turnId" | "name">,
   now: number,
 ): WaitRow | undefined {
-  const row = db.get(BY_NAME, session.no, idText(session, wait.turnId), idText(session, wait.name));
+  const row = found(db, BY_NAME, session.no, idText(session, wait.turnId), idText(session, wait.name));
   if (row === undefined) return undefined;
-  const found = decodeWait(db, session, row);
-  if (found.resolution !== undefined || found.isOver) return found;
-  db.run("UPDATE waits SET over_at = ? WHERE no = ?", now, db.integer(row, "no"));
-  return { ...found, isOver: true };
+  const known = decodeWait(db, session, row);
+  if (known.resolution !== undefined || known.isOver) return known;
+  writeEnd(db, row, { over_at: now });
+  return { ...known, isOver: true };
 }
 
 /** Ends the waits of turns, those that have a value too: nobody reads it any more. */
@@ -80,15 +120,16 @@ export function endWaitsOf(db: Connection, session: SessionKey, turns: readonly 
   const known = db.memory.of(session.no);
   known.hasWaits ??= db.get("SELECT 1 FROM waits WHERE session = ? LIMIT 1", session.no) !== undefined;
   if (!known.hasWaits) return;
-  const sql = "UPDATE waits SET over_at = ? WHERE session = ? AND turn = ? AND over_at IS NULL";
-  for (const turnId of turns) db.run(sql, now, session.no, idText(session, turnId));
+  for (const turnId of turns)
+    for (const row of db.all(OF_TURN, session.no, idText(session, turnId)))
+      if (db.summed("waits", row).over_at === null) writeEnd(db, row, { over_at: now });
 }
 
 /** Whether one of the waits that a turn sleeps for has a value or is over. */
 export function hasEndedWait(db: Connection, session: SessionKey, { turnId, names }: ParkedTurn): boolean {
   const turn = idText(session, turnId);
   return names.some((name) => {
-    const row = db.get(BY_NAME, session.no, turn, idText(session, name));
+    const row = found(db, BY_NAME, session.no, turn, idText(session, name));
     return row !== undefined && (row.resolution !== null || row.over_at !== null);
   });
 }

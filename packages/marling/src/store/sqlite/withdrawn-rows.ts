@@ -7,10 +7,12 @@ import type { Connection } from "./connection.ts";
 import type { SqlRow } from "./driver.ts";
 import { decodeSettled, encodeSettled, namesOf } from "./input-codec.ts";
 import { deleteName } from "./name-rows.ts";
+import { sumOf } from "./row-sum.ts";
 import { type SessionKey, sessionByNumber } from "./session-rows.ts";
 import { restoreText, shortenText } from "./session-text.ts";
 import { damaged } from "./sqlite-fault.ts";
 
+const COLUMNS = "at >> 32 AS no, at & 4294967295 AS n, settled, over_at, sum";
 const OF_SESSION = "FROM withdrawn WHERE at BETWEEN ?1 << 32 AND ?1 << 32 | 4294967295";
 
 export function insertWithdrawn(
@@ -22,19 +24,22 @@ export function insertWithdrawn(
     now,
   }: Pick<Withdrawal, "report"> & { readonly session: SessionKey; readonly now: number },
 ): void {
-  const text = encodeSettled({ row, joined: [] }, report, []);
+  const settled = shortenText(encodeSettled({ row, joined: [] }, report, []), session.id);
+  const sum = sumOf("withdrawn", { no: session.no, n: row.sequence, settled, over_at: now });
   db.run(
-    "INSERT INTO withdrawn (at, settled, over_at) VALUES (? << 32 | ?, ?, ?)",
+    "INSERT INTO withdrawn (at, settled, over_at, sum) VALUES (? << 32 | ?, ?, ?, ?)",
     session.no,
     row.sequence,
-    shortenText(text, session.id),
+    settled,
     now,
+    sum,
   );
 }
 
 /** An input that was withdrawn and has not expired. */
 export function readWithdrawn(db: Connection, session: SessionKey, sequence: number): InboxRow | undefined {
-  const row = db.get("SELECT settled FROM withdrawn WHERE at = ? << 32 | ?", session.no, sequence);
+  const row = db.get(`SELECT ${COLUMNS} FROM withdrawn WHERE at = ? << 32 | ?`, session.no, sequence);
+  if (row !== undefined) db.summed("withdrawn", row);
   return row === undefined || row.settled === null ? undefined : decode(db, row, { session, sequence });
 }
 
@@ -50,12 +55,11 @@ export function deleteWithdrawn(db: Connection, no: number): void {
 
 /** Removes those that were withdrawn until a time, with their names; returns how many. */
 export function expireWithdrawn(db: Connection, until: number): number {
-  const columns = "at >> 32 AS no, at & 4294967295 AS n, settled";
-  const sql = `SELECT ${columns} FROM withdrawn WHERE at > ? << 32 | ? AND over_at <= ? AND settled IS NOT NULL ORDER BY at LIMIT 1`;
+  const sql = `SELECT ${COLUMNS} FROM withdrawn WHERE at > ? << 32 | ? AND over_at <= ? AND settled IS NOT NULL ORDER BY at LIMIT 1`;
   let count = 0;
   let row = db.get(sql, 0, 0, until);
   while (row !== undefined) {
-    expire(db, row);
+    expire(db, db.summed("withdrawn", row));
     count += 1;
     row = db.get(sql, db.integer(row, "no"), db.integer(row, "n"), until);
   }
@@ -78,10 +82,11 @@ function expire(db: Connection, row: SqlRow): void {
   if (key !== undefined) deleteName(db, no, { kind: "key", name: key });
   if (turnId !== undefined) deleteName(db, no, { kind: "turn", name: turnId });
   const isCounted = (lastCommit(db, session)?.manifest.inputs ?? 0) >= sequence;
-  const sql = isCounted
-    ? "DELETE FROM withdrawn WHERE at = ? << 32 | ?"
-    : "UPDATE withdrawn SET settled = NULL WHERE at = ? << 32 | ?";
-  db.run(sql, no, sequence);
+  if (isCounted) db.run("DELETE FROM withdrawn WHERE at = ? << 32 | ?", no, sequence);
+  else {
+    const sum = sumOf("withdrawn", { no, n: sequence, settled: null, over_at: db.integer(row, "over_at") });
+    db.run("UPDATE withdrawn SET settled = NULL, sum = ? WHERE at = ? << 32 | ?", sum, no, sequence);
+  }
 }
 
 function decode(

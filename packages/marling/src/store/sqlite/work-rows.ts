@@ -4,6 +4,7 @@ import { type SessionId, workLeaseId } from "../../model/ids.ts";
 import type { Connection } from "./connection.ts";
 import { isAsleep, sessionsWithInputs } from "./inbox-rows.ts";
 import { isLeaseOpen, type LeaseContext } from "./lease-rows.ts";
+import { sumOf } from "./row-sum.ts";
 import { findSession, type SessionKey, sessionByNumber } from "./session-rows.ts";
 
 interface LeaseTime {
@@ -24,8 +25,8 @@ export function workableSessions(db: Connection, asked: LeaseTime): readonly Ses
 export function resumableSessions(db: Connection, asked: LeaseTime): readonly SessionId[] {
   const time = lookingOnce(asked);
   return db
-    .all("SELECT session FROM works")
-    .flatMap((row) => sessionByNumber(db, db.integer(row, "session"))?.id ?? [])
+    .all("SELECT session, sum FROM works")
+    .flatMap((row) => sessionByNumber(db, db.integer(db.summed("works", row), "session"))?.id ?? [])
     .filter((id) => {
       const lease = findSession(db, workLeaseId(id));
       return lease === undefined || isLeaseOpen(db, lease, time);
@@ -48,8 +49,9 @@ function lookingOnce({ now, isDead }: LeaseTime): LeaseTime {
 
 /** Whether something beside turns is left to be gone on with. */
 export function setWork(db: Connection, { no }: SessionKey, hasWork: boolean): void {
-  const sql = hasWork
-    ? "INSERT OR IGNORE INTO works (session) VALUES (?)"
-    : "DELETE FROM works WHERE session = ?";
-  db.run(sql, no);
+  if (!hasWork) db.run("DELETE FROM works WHERE session = ?", no);
+  else {
+    const sum = sumOf("works", { session: no });
+    db.run("INSERT OR IGNORE INTO works (session, sum) VALUES (?, ?)", no, sum);
+  }
 }
