@@ -102,6 +102,7 @@ const CODES = {
   store_busy: "retry",
   store_corrupt: "fix",
   store_foreign: "fix",
+  store_replaced: "fix",
   task_cancel_failed: "retry",
   task_failed: "report",
   task_interrupted: "retry",

@@ -1,6 +1,6 @@
 // Looks at a file before anything of it is served. Checksums find a row that is damaged when it is read; a row that can no
 // longer be found, because the tree above it or its key is damaged, is found here alone.
-//   CF1  a file of up to `CHECKED_BYTES` is checked by the first store that opens it: the trees (integrity_check), the rows
+//   CF1  a file of up to `CHECKED_BYTES` is checked by every store that opens it: the trees (integrity_check), the rows
 //        that are looked up by their keys, and that sessions have all their commits. Contents of commits, components and
 //        blobs are compared with their checksums when they are read.
 //   CF2  a larger file is checked by `vacuum` alone, so that opening one does not take seconds.

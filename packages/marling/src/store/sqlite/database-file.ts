@@ -9,7 +9,15 @@ import { damaged } from "./sqlite-fault.ts";
 export type FileState = "absent" | "empty" | "ours";
 
 const MAGIC = "SQLite format 3\0";
-const HEADER_BYTES = 100;
+export const HEADER_BYTES = 100;
+/** Conversations are nobody else's business. */
+const OWN_ONLY = 0o600;
+
+/** The mode of the database file, and of every file beside it. */
+export function modeOf(path: string): number {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  return stat === undefined ? OWN_ONLY : stat.mode & 0o777;
+}
 
 /** The path of a database file as its own folder knows it; throws where no store can be. Opens nothing. */
 export function databasePath(path: string): string {

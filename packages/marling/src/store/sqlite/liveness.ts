@@ -5,24 +5,27 @@
 //   LV3  such files are made and counted under the owner's lock only, and locked as soon as they are there.
 
 import { randomBytes } from "node:crypto";
-import { existsSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { modeOf } from "./database-file.ts";
 import type { SqliteDriver } from "./driver.ts";
-import { isLocked, lockFile } from "./lock-file.ts";
+import { isLocked, lockFile, removeUnlocked } from "./lock-file.ts";
 
 /** One store among those that have a file open. */
 export interface Liveness {
   readonly instance: string;
   /** Whether another one is proved to be dead. */
   isDead(instance: string): boolean;
+  /** Ends it; again is once. */
   release(): void;
 }
 
-/** Whether any store has the file at `path` open, in this process or another. Removes what the dead left. */
-export function isOpenElsewhere(driver: SqliteDriver, path: string): boolean {
+/** Whether any store but one has the file at `path` open, in this process or another. Removes what the dead left. */
+export function isOpenElsewhere(driver: SqliteDriver, path: string, but?: string): boolean {
   const prefix = basename(liveFile(path, ""));
   const files = readdirSync(dirname(path)).filter(
-    (name) => name.startsWith(prefix) && INSTANCE.test(name.slice(prefix.length)),
+    (name) =>
+      name.startsWith(prefix) && INSTANCE.test(name.slice(prefix.length)) && name !== `${prefix}${but}`,
   );
   return files.filter((name) => !removeIfDead(driver, join(dirname(path), name))).length > 0;
 }
@@ -31,13 +34,15 @@ export function isOpenElsewhere(driver: SqliteDriver, path: string): boolean {
 export function announceLive(driver: SqliteDriver, path: string): Liveness {
   const instance = newInstance();
   const own = liveFile(path, instance);
-  const lock = lockFile(driver, own);
+  const lock = lockFile(driver, own, modeOf(path));
+  let isReleased = false;
   return {
     instance,
     isDead: (other) => other !== instance && removeIfDead(driver, liveFile(path, other)),
     release: () => {
-      lock.release();
-      remove(own);
+      if (isReleased) return;
+      isReleased = true;
+      lock.remove();
     },
   };
 }
@@ -60,15 +65,7 @@ function liveFile(path: string, instance: string): string {
 
 function removeIfDead(driver: SqliteDriver, file: string): boolean {
   if (!existsSync(file)) return true;
-  if (isLocked(driver, file)) return false;
-  remove(file);
+  if (isLocked(driver, file)) return !existsSync(file); // it may have ended while it was looked at
+  removeUnlocked(driver, file);
   return true;
-}
-
-function remove(file: string): void {
-  try {
-    rmSync(file, { force: true });
-  } catch {
-    // Somebody looks at it, where that forbids removing it; it is without a lock, so the next one to find it does.
-  }
 }

@@ -4,19 +4,20 @@
 //        has it open: on POSIX, closing a handle of a file drops the locks that the same process has on it.
 //   OD3  a new file is made under another name and put in place when it is whole.
 //   OD4  a file of an older version is brought up to date in one transaction.
-//   OD6  a file that no other store has open is checked before it is used (check-file.ts).
+//   OD6  a file is checked before it is used (check-file.ts).
 //   OD5  who has the file open is alive for others from before it opens the file until after it has closed it.
 
-import { chmodSync, closeSync, fsyncSync, openSync, renameSync, rmSync, statSync } from "node:fs";
+import { chmodSync, closeSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { MarlingError } from "../../base/errors.ts";
-import { checkOpenedFile } from "./check-file.ts";
+import { checkOpenedFile, checkTrees } from "./check-file.ts";
 import { Connection } from "./connection.ts";
-import { databasePath, inspectFile } from "./database-file.ts";
+import { databasePath, inspectFile, modeOf } from "./database-file.ts";
 import type { SqliteDriver } from "./driver.ts";
 import { aloneAlive, announceLive, isOpenElsewhere, type Liveness } from "./liveness.ts";
 import { APPLICATION_ID, MIGRATIONS, VERSION } from "./migrations.ts";
 import { takeOwnerLock } from "./owner-lock.ts";
+import { abandon, type FileGuard, NO_FILE, SameFile } from "./same-file.ts";
 import { damaged, sqliteFault } from "./sqlite-fault.ts";
 import { UNSUMMED } from "./summed-tables.ts";
 import { whenFree } from "./when-free.ts";
@@ -29,19 +30,15 @@ export interface OpenOptions {
   readonly busyLimitMs: number;
 }
 
-/** `isShared`: another store has the file open. */
-type FileOptions = OpenOptions & { readonly isShared: boolean };
-
 export interface OpenDatabase {
   readonly db: Connection;
   readonly liveness: Liveness;
+  readonly guard: FileGuard;
   close(): void;
 }
 
 export const IN_MEMORY = ":memory:";
 
-/** Conversations are nobody else's business. */
-const OWN_ONLY = 0o600;
 /** Rows of earlier versions have no checksums. */
 const SUMMED_SINCE = 3;
 /** The log is written back into the file when it has this size, if that was not done before: see open-store.ts. */
@@ -57,7 +54,7 @@ export async function openDatabase(driver: SqliteDriver, options: OpenOptions): 
   try {
     const isOpen = isOpenElsewhere(driver, path);
     if (inspectFile(path, { isOpen }) !== "ours") createFile(driver, path, options);
-    const opened = await openFile(driver, path, { ...options, isShared: isOpen });
+    const opened = await openFile(driver, path, options);
     lock.release();
     return opened;
   } catch (thrown) {
@@ -88,10 +85,10 @@ function openInMemory(driver: SqliteDriver, options: OpenOptions): OpenDatabase 
   const db = new Connection(new driver.DatabaseSync(IN_MEMORY), IN_MEMORY);
   createTables(db, options);
   db.exec("PRAGMA temp_store = MEMORY");
-  return { db, liveness: aloneAlive(), close: () => db.close() };
+  return { db, liveness: aloneAlive(), guard: NO_FILE, close: () => db.close() };
 }
 
-async function openFile(driver: SqliteDriver, path: string, options: FileOptions): Promise<OpenDatabase> {
+async function openFile(driver: SqliteDriver, path: string, options: OpenOptions): Promise<OpenDatabase> {
   const liveness = announceLive(driver, path);
   try {
     const db = await whenFree(() => attachFile(driver, path), options.busyLimitMs);
@@ -101,7 +98,8 @@ async function openFile(driver: SqliteDriver, path: string, options: FileOptions
       db.close();
       throw thrown;
     }
-    return { db, liveness, close: () => closeFile(db, liveness) };
+    const guard = new SameFile(path, () => checkAnew(driver, path));
+    return { db, liveness, guard, close: () => closeFile(driver, { db, liveness, guard }) };
   } catch (thrown) {
     liveness.release();
     throw thrown;
@@ -119,7 +117,7 @@ function attachFile({ DatabaseSync }: SqliteDriver, path: string): Connection {
   }
 }
 
-function prepareFile(driver: SqliteDriver, db: Connection, { durability, isShared }: FileOptions): void {
+function prepareFile(driver: SqliteDriver, db: Connection, { durability }: OpenOptions): void {
   const version = versionOf(db);
   if (version < VERSION) {
     requireOlder(db);
@@ -134,7 +132,7 @@ function prepareFile(driver: SqliteDriver, db: Connection, { durability, isShare
     PRAGMA ${schema}.synchronous = ${durability === "power" ? "FULL" : "NORMAL"};
     PRAGMA wal_autocheckpoint = ${Math.floor(LOG_BYTES / pageSize)};
   `);
-  if (!isShared) checkOpenedFile(db);
+  checkOpenedFile(db);
 }
 
 /** Refuses a file that says an older version than its tables have: what it says is damaged. */
@@ -144,12 +142,31 @@ function requireOlder(db: Connection): void {
   throw damaged(db.path, "expected the version of the store in table meta, found an older one");
 }
 
-function closeFile(db: Connection, liveness: Liveness): void {
+function closeFile(driver: SqliteDriver, { db, liveness, guard }: Omit<OpenDatabase, "close">): void {
+  try {
+    if (guard.isSound()) close(db);
+    else if (guard.hasOwnLog() && !isOpenElsewhere(driver, db.path, liveness.instance)) db.close();
+    else abandon(db);
+  } finally {
+    liveness.release();
+  }
+}
+
+function close(db: Connection): void {
   try {
     db.checkpoint();
   } finally {
     db.close();
-    liveness.release();
+  }
+}
+
+/** Looks at the trees of a file that is open, as they are in the file. */
+function checkAnew(driver: SqliteDriver, path: string): void {
+  const db = attachFile(driver, path);
+  try {
+    checkTrees(db);
+  } finally {
+    db.close();
   }
 }
 
@@ -189,14 +206,14 @@ function createTables(db: Connection, { pageSize }: OpenOptions): void {
 function createFile(driver: SqliteDriver, path: string, options: OpenOptions): void {
   const draft = `${path}-new`;
   for (const file of [draft, `${draft}-journal`]) rmSync(file, { force: true });
+  closeSync(openSync(draft, "wx", modeOf(path)));
   const db = new Connection(new driver.DatabaseSync(draft), draft);
   try {
     createTables(db, options);
   } finally {
     db.close();
   }
-  const existing = statSync(path, { throwIfNoEntry: false });
-  chmodSync(draft, existing?.mode ?? OWN_ONLY);
+  chmodSync(draft, modeOf(path));
   renameSync(draft, path);
   syncFolder(dirname(path));
 }

@@ -1,6 +1,7 @@
 // A database that is open, with what is remembered of its rows, and the ways to use it.
 //   OS1  what is remembered is void as soon as another store has written: whether one has is asked in every transaction.
 //   OS2  a file that another store has brought to a version this code does not know is not used any longer.
+//        Its leases are free for others from then on: the store is no longer alive for them.
 //   OS3  what finds the file locked by others waits for it without blocking the process, and not for ever.
 //   OS4  the log is written back when so many commits are in it, after those who wait for a commit were told of it: the pages
 //        that every turn writes are written back once for all of them, however much a turn writes, and no few turns pay
@@ -44,7 +45,7 @@ export class OpenStore {
   #isClosed = false;
 
   constructor(database: OpenDatabase, { busyLimitMs, commitsInLog = COMMITS_IN_LOG }: OpenStoreOptions) {
-    const { db, liveness } = database;
+    const { db, liveness, guard } = database;
     const images = new HeadImages(db);
     const journal = new JournalRows(db);
     const forget = (): void => {
@@ -56,7 +57,12 @@ export class OpenStore {
     this.#parts = { db, images, journal, leases: liveness, forget };
     this.#queue = new WriteQueue(db, {
       busyLimitMs,
-      onBegun: () => this.#refresh(),
+      onBegun: () => {
+        guard.refuse();
+        this.#refresh();
+      },
+      onCommitted: () => guard.check(),
+      fault: (thrown) => this.#fault(thrown),
       onUndone: forget,
       onDone: () => {
         if (db.commitsInLog >= commitsInLog) setImmediate(this.#writeBack, commitsInLog).unref();
@@ -66,8 +72,7 @@ export class OpenStore {
 
   /** Reads from one state of the store. */
   read<T>(read: (parts: StoreParts) => T): Promise<T> {
-    const fault = (thrown: unknown): Promise<never> =>
-      Promise.reject(sqliteFault(thrown, this.#parts.db.path));
+    const fault = (thrown: unknown): Promise<never> => Promise.reject(this.#fault(thrown));
     try {
       const found = whenFree(() => this.#snapshot(read), this.#busyLimitMs);
       return found instanceof Promise ? found.catch(fault) : Promise.resolve(found);
@@ -86,9 +91,10 @@ export class OpenStore {
     const { db } = this.#parts;
     if (this.#isClosed) throw closedStore(db.path);
     try {
+      this.#database.guard.check();
       return db.snapshot(() => read(db));
     } catch (thrown) {
-      throw sqliteFault(thrown, db.path);
+      throw this.#fault(thrown);
     }
   }
 
@@ -99,7 +105,7 @@ export class OpenStore {
   /** Gives pages that hold nothing back to the system; returns how many bytes. None when others are busy, or it is closed. */
   async shrink(): Promise<number> {
     try {
-      return await whenFree(() => (this.#isClosed ? 0 : vacuum(this.#parts.db)), this.#busyLimitMs);
+      return await whenFree(() => (this.#isClosed ? 0 : this.#vacuum()), this.#busyLimitMs);
     } catch (thrown) {
       if (isBusy(thrown)) return 0;
       throw sqliteFault(thrown, this.#parts.db.path);
@@ -117,6 +123,26 @@ export class OpenStore {
     }
   }
 
+  /** A failure of SQLite whose cause is that the file is another one, or was cut off, is told as that. */
+  #fault(thrown: unknown): MarlingError {
+    if (MarlingError.is(thrown)) return thrown;
+    try {
+      this.#database.guard.check();
+    } catch (cause) {
+      return sqliteFault(cause, this.#parts.db.path);
+    }
+    return sqliteFault(thrown, this.#parts.db.path);
+  }
+
+  #vacuum(): number {
+    const { db } = this.#parts;
+    const before = db.size();
+    if (db.freePages() > 0) db.exec(`VACUUM ${db.schema}`);
+    db.checkpoint();
+    this.#database.guard.resize();
+    return Math.max(0, before - db.size()); // others may have added to it meanwhile
+  }
+
   readonly #writeBack = (commitsInLog: number): void => {
     const { db } = this.#parts;
     if (this.#isClosed || db.commitsInLog < commitsInLog) return; // It was done meanwhile.
@@ -127,11 +153,22 @@ export class OpenStore {
     }
   };
 
+  /** The leases of a store that cannot use the file any longer are free for others: it is no longer alive for them. */
+  #checkVersion(): void {
+    try {
+      versionOf(this.#parts.db);
+    } catch (thrown) {
+      this.#database.liveness.release();
+      throw thrown;
+    }
+  }
+
   #snapshot<T>(read: (parts: StoreParts) => T): T {
     const { db } = this.#parts;
     if (this.#isClosed) throw closedStore(db.path); // meanwhile, while it waited
     const known = db.dataVersion() === this.#dataVersion ? db.remembered(() => read(this.#parts)) : undefined;
     if (known !== undefined) return known.value;
+    this.#database.guard.check();
     return db.snapshot(() => {
       this.#refresh();
       return read(this.#parts);
@@ -144,18 +181,11 @@ export class OpenStore {
     const version = db.dataVersion();
     if (version === this.#dataVersion) return;
     this.#parts.forget();
-    versionOf(db);
+    this.#checkVersion();
     this.#dataVersion = version;
   }
 }
 
 export function closedStore(path: string): MarlingError {
   return new MarlingError("runtime_closed", `store ${path}: expected an open store, found a closed one`);
-}
-
-function vacuum(db: Connection): number {
-  const before = db.size();
-  if (db.freePages() > 0) db.exec(`VACUUM ${db.schema}`);
-  db.checkpoint();
-  return Math.max(0, before - db.size()); // others may have added to it meanwhile
 }

@@ -1,16 +1,18 @@
 // Whoever opens a store owns its file for that moment: looks at it, makes it, brings it up to date.
 //   OL1  the lock is on an empty file beside the database, `<path>-owner`. It is waited for without blocking the process.
 //   OL2  the file stays when the lock is released: removing it would let two processes lock two files of one name. It
-//        goes when the file beside it turned out to be no store.
+//        goes when the file beside it turned out to be no store: under its lock, and whoever waited for it locks the
+//        file that is there then (LF4).
 
-import { existsSync, rmSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { MarlingError } from "../../base/errors.ts";
+import { modeOf } from "./database-file.ts";
 import type { SqliteDriver } from "./driver.ts";
 import { type FileLock, lockFile } from "./lock-file.ts";
 import { isBusy, sqliteFault } from "./sqlite-fault.ts";
 import { whenFree } from "./when-free.ts";
 
-export interface OwnerLock extends FileLock {
+export interface OwnerLock extends Pick<FileLock, "release"> {
   /** Releases the lock, and removes its file if that was made for it. */
   undo(): void;
 }
@@ -19,12 +21,8 @@ export interface OwnerLock extends FileLock {
 export async function takeOwnerLock(driver: SqliteDriver, path: string, limitMs: number): Promise<OwnerLock> {
   const file = `${path}-owner`;
   const wasThere = existsSync(file);
-  const { release } = await lockOf(driver, { path, file, limitMs });
-  const undo = (): void => {
-    if (!wasThere) rmSync(file, { force: true });
-    release();
-  };
-  return { release, undo };
+  const { release, remove } = await lockOf(driver, { path, file, limitMs });
+  return { release, undo: wasThere ? release : remove };
 }
 
 async function lockOf(
@@ -32,7 +30,7 @@ async function lockOf(
   { path, file, limitMs }: { readonly path: string; readonly file: string; readonly limitMs: number },
 ): Promise<FileLock> {
   try {
-    return await whenFree(() => lockFile(driver, file), limitMs);
+    return await whenFree(() => lockFile(driver, file, modeOf(path)), limitMs);
   } catch (thrown) {
     throw isBusy(thrown) ? stillOwned(path, limitMs, thrown) : sqliteFault(thrown, file);
   }

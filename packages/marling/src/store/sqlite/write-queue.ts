@@ -9,8 +9,9 @@
 //   WQ4  after a failure the next write finds what was committed before it.
 
 import { type Deferred, deferred, isPromise } from "../../base/deferred.ts";
+import type { MarlingError } from "../../base/errors.ts";
 import type { Connection } from "./connection.ts";
-import { isBusy, sqliteFault } from "./sqlite-fault.ts";
+import { isBusy } from "./sqlite-fault.ts";
 import { whenFree } from "./when-free.ts";
 
 export interface WriteQueueOptions {
@@ -18,6 +19,10 @@ export interface WriteQueueOptions {
   readonly busyLimitMs: number;
   /** Called inside every transaction, before its writes: nobody else writes from here to its end. */
   readonly onBegun: () => void;
+  /** Called behind COMMIT, before anybody is told: what it throws fails every write of the transaction. */
+  readonly onCommitted: () => void;
+  /** The error that a caller gets for what was thrown. */
+  readonly fault: (thrown: unknown) => MarlingError;
   /** Told when something that was written is undone: what was remembered of it is void. */
   readonly onUndone: () => void;
   /** Told after writes were committed and whoever asked for them has been answered. */
@@ -126,8 +131,11 @@ export class WriteQueue {
     try {
       this.#options.onBegun();
       const outcomes = this.#together(writes) ?? this.#apart(writes);
-      if (outcomes.some(({ kind }) => kind === "done")) this.#db.exec("COMMIT");
-      else this.#rollBack();
+      if (outcomes.every(({ kind }) => kind === "failed")) this.#rollBack();
+      else {
+        this.#db.exec("COMMIT");
+        this.#options.onCommitted();
+      }
       return outcomes;
     } catch (thrown) {
       this.#rollBack();
@@ -183,7 +191,7 @@ export class WriteQueue {
   }
 
   #fault(thrown: unknown): unknown {
-    return sqliteFault(thrown, this.#db.path);
+    return this.#options.fault(thrown);
   }
 }
 
