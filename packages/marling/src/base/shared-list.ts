@@ -3,7 +3,8 @@
 //   L2  appending to the newest version costs what is appended; appending to an older one makes a branch that
 //       shares everything up to it.
 //   L3  handing a version out costs nothing; `toArray` copies references once per version and keeps the result.
-//   L4  a list with a key finds an item by its key, in each version the items of that version only.
+//   L4  a list with a key finds an item by its key, in each version the items of that version only. Other keys are indexed
+//       when somebody asks by them.
 //   L5  branches of branches stay shallow: small segments below a new branch are joined, so that reading an item takes
 //       a number of steps that grows with the logarithm of the length at most.
 //   L6  the beginning of a list may be left out until somebody reads it: then it is asked for, once.
@@ -14,10 +15,17 @@ interface Segment<T> {
   readonly isLoaded: boolean;
   readonly base: SharedList<T> | undefined;
   readonly depth: number;
-  /** Positions by key; made and filled up to the newest item when somebody asks. */
-  positions: Map<string, number> | undefined;
+  /** Positions by each key that was asked for; filled up to the newest item when somebody asks. */
+  indexes: Map<KeyOf<T>, Index> | undefined;
+}
+
+interface Index {
+  readonly positions: Map<string, number>;
   indexed: number;
 }
+
+/** The key of an item, which never changes; an item without one is not found by it. */
+type KeyOf<T> = (item: T) => string | undefined;
 
 /** The beginning of a list that is not there yet. */
 export interface EarlierItems<T> {
@@ -31,11 +39,11 @@ const DEEPEST = 16;
 export class SharedList<T> implements Iterable<T> {
   readonly length: number;
   readonly #segment: Segment<T>;
-  readonly #keyOf: ((item: T) => string) | undefined;
+  readonly #keyOf: KeyOf<T> | undefined;
   #array: readonly T[] | undefined;
   #ground: SharedList<T> | undefined;
 
-  private constructor(segment: Segment<T>, length: number, keyOf: ((item: T) => string) | undefined) {
+  private constructor(segment: Segment<T>, length: number, keyOf: KeyOf<T> | undefined) {
     this.#segment = segment;
     this.length = length;
     this.#keyOf = keyOf;
@@ -56,8 +64,7 @@ export class SharedList<T> implements Iterable<T> {
       positions.set(key, segment.items.length);
       segment.items.push(item);
     }
-    segment.positions = positions;
-    segment.indexed = segment.items.length;
+    segment.indexes = new Map([[keyOf, { positions, indexed: segment.items.length }]]);
     return new SharedList<T>(segment, segment.items.length, keyOf);
   }
 
@@ -109,21 +116,30 @@ export class SharedList<T> implements Iterable<T> {
 
   /** Where the first item with this key is; `undefined` when there is none, or the list has no key. */
   positionOf(key: string): number | undefined {
-    const loaded = this.loadedPositionOf(key);
+    return this.#keyOf === undefined ? undefined : this.positionBy(this.#keyOf, key);
+  }
+
+  /** As `positionOf`, by another key: always the same function for the same key. */
+  positionBy(keyOf: KeyOf<T>, key: string): number | undefined {
+    const loaded = this.#positionIn(keyOf, key, { isLoadedOnly: true });
     const isKnown = loaded !== undefined || this.unloaded === 0;
-    return isKnown ? loaded : this.#positionIn(key, { isLoadedOnly: false });
+    return isKnown ? loaded : this.#positionIn(keyOf, key, { isLoadedOnly: false });
   }
 
   /** As `positionOf`, of an item that is there already; loads nothing. */
   loadedPositionOf(key: string): number | undefined {
-    return this.#positionIn(key, { isLoadedOnly: true });
+    return this.#keyOf === undefined ? undefined : this.#positionIn(this.#keyOf, key, { isLoadedOnly: true });
   }
 
-  #positionIn(key: string, { isLoadedOnly }: { readonly isLoadedOnly: boolean }): number | undefined {
+  #positionIn(
+    keyOf: KeyOf<T>,
+    key: string,
+    { isLoadedOnly }: { readonly isLoadedOnly: boolean },
+  ): number | undefined {
     let found: number | undefined;
     for (let list: SharedList<T> | undefined = this; list !== undefined; list = list.#segment.base) {
       if (isLoadedOnly && !list.#segment.isLoaded) continue;
-      const position = list.#positionInSegment(key);
+      const position = list.#positionInSegment(keyOf, key);
       if (position !== undefined && position < list.length) found = position;
     }
     return found;
@@ -176,7 +192,7 @@ export class SharedList<T> implements Iterable<T> {
 
   static #segmentOf<T>(items: T[], base: SharedList<T> | undefined): Segment<T> {
     const depth = base === undefined ? 0 : base.#segment.depth + 1;
-    return { items, isLoaded: true, base, depth, positions: undefined, indexed: 0 };
+    return { items, isLoaded: true, base, depth, indexes: undefined };
   }
 
   static #segmentLater<T>(earlier: EarlierItems<T>): Segment<T> {
@@ -191,8 +207,7 @@ export class SharedList<T> implements Iterable<T> {
       },
       base: undefined,
       depth: 0,
-      positions: undefined,
-      indexed: 0,
+      indexes: undefined,
     };
   }
 
@@ -206,15 +221,18 @@ export class SharedList<T> implements Iterable<T> {
     return this.length - this.#start;
   }
 
-  #positionInSegment(key: string): number | undefined {
+  #positionInSegment(keyOf: KeyOf<T>, key: string): number | undefined {
     const segment = this.#segment;
-    if (this.#keyOf === undefined) return undefined;
-    segment.positions ??= new Map();
-    for (; segment.indexed < segment.items.length; segment.indexed += 1) {
-      const itemKey = this.#keyOf(segment.items[segment.indexed] as T);
-      if (!segment.positions.has(itemKey)) segment.positions.set(itemKey, this.#start + segment.indexed);
+    const { items } = segment;
+    segment.indexes ??= new Map();
+    const index = segment.indexes.get(keyOf) ?? { positions: new Map<string, number>(), indexed: 0 };
+    if (index.indexed === 0) segment.indexes.set(keyOf, index);
+    for (; index.indexed < items.length; index.indexed += 1) {
+      const itemKey = keyOf(items[index.indexed] as T);
+      if (itemKey !== undefined && !index.positions.has(itemKey))
+        index.positions.set(itemKey, this.#start + index.indexed);
     }
-    return segment.positions.get(key);
+    return index.positions.get(key);
   }
 
   /** What a branch of this version lies on: the version itself, or the same items in fewer segments. */

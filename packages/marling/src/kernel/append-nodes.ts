@@ -31,7 +31,7 @@ export async function appendNodes(
     return {
       operation: operation.operation,
       rebases: true,
-      change: (graph) => appendToGraph(graph, bodiesOf(stored, { operation }), operation),
+      change: (graph) => appendToGraph(graph, bodiesOf(stored, { operation, graph }), operation),
     };
   });
   const nodeIds = committed.nodes.map((node) => node.id);

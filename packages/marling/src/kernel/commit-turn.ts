@@ -6,6 +6,7 @@ import { toolFailure } from "../model/tool-output.ts";
 import type { ModelCallRecord, TurnIssue, TurnOutcome, TurnReport } from "../model/turn.ts";
 import { addToLedger, addUsage, NO_USAGE, type TokenUsage, type UsageEntry } from "../model/usage.ts";
 import { bodiesOf, decodeAppendNodes } from "../session/append-node.ts";
+import { nodesAfter, seedsWith } from "../session/frame-seeds.ts";
 import { openFrame, type SessionGraph } from "../session/graph.ts";
 import type { AppendOperation, SessionNode } from "../session/node.ts";
 import type { MachineOutcome, TurnRecord } from "../turn/effect.ts";
@@ -206,7 +207,8 @@ function changeGraph(
   const nodes = [...compacted.nodes, ...appended.nodes];
   if (open === undefined) return { graph: appended.graph, nodes };
   const operation = { sessionId: graph.sessionId, operation: `${turn.operation}.frame`, ordinal: 0 };
-  const seeds = bodiesOf(decodeAppendNodes(open.nodes, "switchFrame.nodes"), { operation });
+  const by = { operation, graph: appended.graph, opensFrame: true };
+  const seeds = bodiesOf(decodeAppendNodes(open.nodes, "switchFrame.nodes"), by);
   const opened = openFrame(appended.graph, {
     frameId: freeFrameId(appended.graph, open.key),
     reason: "switch",
@@ -221,12 +223,11 @@ function openCompactionFrame(
   graph: SessionGraph,
 ): { readonly graph: SessionGraph; readonly nodes: readonly SessionNode[] } {
   const frameId = freeFrameId(graph, `compaction:${turn.turnId}`);
-  return openFrame(graph, {
-    frameId,
-    reason: "compaction",
-    nodes: turn.compaction ?? [],
-    operation: compactionOperation(turn),
-  });
+  const operation = compactionOperation(turn);
+  const { compaction: seeds = [], compactedAfter } = turn;
+  const landed = compactedAfter === undefined ? [] : nodesAfter(graph, compactedAfter);
+  const nodes = seedsWith(graph, { seeds, landed, operation });
+  return openFrame(graph, { frameId, reason: "compaction", nodes, operation });
 }
 
 /** The operation of a compaction inside a turn. */

@@ -1,14 +1,20 @@
 // Compaction: a plugin's seed nodes open a new frame; what was before stays in the history.
+//   CO1  messages that were appended while the compactors worked are copied behind the seeds, under ids of their own (G18):
+//        no summary speaks of them.
+//   CO2  between turns, the compactors work under the session's lease, so that turns of other runtimes wait for the frame.
+//   CO3  a compaction whose lease was lost is made again on what others committed, a few times at most: its summary and the
+//        plugin state that it was made from are outdated.
 
 import { MarlingError, messageOf } from "../base/errors.ts";
 import type { HistoryHost } from "../plugin/host-services.ts";
 import { bodiesOf, decodeAppendNodes } from "../session/append-node.ts";
+import { nodesAfter, seedsWith } from "../session/frame-seeds.ts";
 import { openFrame, type SessionGraph } from "../session/graph.ts";
 import type { AppendOperation, NodeDraft } from "../session/node.ts";
 import type { SessionReadView } from "../session/view.ts";
 import type { TurnRecord } from "../turn/effect.ts";
-import { refreshSession } from "./claim-session.ts";
-import { commitChange, operationOf } from "./commit.ts";
+import { claimSession } from "./claim-session.ts";
+import { commitChange, isContended, operationOf } from "./commit.ts";
 import { compactionOperation, freeFrameId } from "./commit-turn.ts";
 import { recordsOf } from "./hook-messages.ts";
 import { tell } from "./lifecycle.ts";
@@ -19,28 +25,56 @@ import { traceIssues } from "./trace-issues.ts";
 import { issueOfThrown } from "./turn-fault.ts";
 import { performEffect, showCompacted, type TurnRun, viewOf } from "./turn-run.ts";
 
+/** How often the compactors are asked before others were faster every time. */
+const ATTEMPTS = 3;
+
 /** Compacts the session between two turns; false when no compactor had anything to say. */
 export async function compactSession(
   session: ResidentSession,
   instructions: string | undefined,
 ): Promise<boolean> {
-  await refreshSession(session);
+  if (session.parts.effects.remembers !== true) {
+    const compacted = await compactNow(session, instructions);
+    if (compacted === "overtaken") throw overtaken(session);
+    return compacted;
+  }
+  session.lease.join();
+  try {
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
+      await claimSession(session);
+      const compacted = await compactNow(session, instructions);
+      if (compacted !== "overtaken") return compacted;
+    }
+    throw overtaken(session);
+  } finally {
+    await session.lease.leave();
+  }
+}
+
+/** Asks the compactors once, and opens the frame unless others have committed meanwhile. */
+async function compactNow(
+  session: ResidentSession,
+  instructions: string | undefined,
+): Promise<boolean | "overtaken"> {
   const operation = operationOf(session, "compaction");
   const { operations, graph: base } = session.state;
   const host = session.host("history");
   const seeds = await seedNodes(session, { instructions, state: session.readView(), operation, host });
   if (seeds === undefined) return false;
   const previousFrameId = session.frameId;
-  await commitChange(session, {
-    operation: operation.operation,
-    change: (graph) =>
-      openFrame(graph, {
-        frameId: freeFrameId(graph, `compaction:${operations}`),
-        reason: "compaction",
-        nodes: [...seeds, ...landedSince(base, graph)],
-        operation,
-      }),
-  });
+  const change = (graph: SessionGraph) => {
+    if (graph.path.sharedLength(base.path) < base.path.length) throw overtaken(session);
+    const nodes = seedsWith(graph, { seeds, landed: nodesAfter(graph, base.leaf), operation });
+    const frameId = freeFrameId(graph, `compaction:${operations}`);
+    return openFrame(graph, { frameId, reason: "compaction", nodes, operation });
+  };
+  try {
+    await commitChange(session, { operation: operation.operation, change });
+  } catch (thrown) {
+    if (!isOvertaken(thrown)) throw thrown;
+    if (thrown.code === "lease_lost") session.lease.lose();
+    return "overtaken";
+  }
   const opened = { frameId: session.frameId, previousFrameId, reason: "compaction" };
   await traceIssues(session, "lifecycle_hook_failed", await tellFrameOpened(session, opened));
   return true;
@@ -58,7 +92,7 @@ export async function compactInTurn(
   const operation = compactionOperation(turn);
   const seeds = await seedNodes(turn.session, { instructions, state, operation, host });
   if (seeds === undefined) return false;
-  showCompacted(turn, seeds);
+  showCompacted(turn, seeds, turn.base);
   return true;
 }
 
@@ -75,12 +109,14 @@ export async function compactBeforeTurn(turn: TurnRun, instructions: string | un
   });
 }
 
-/** Messages that were appended while the compactors worked: they have not seen them, so the new frame shows them. */
-function landedSince(base: SessionGraph, now: SessionGraph): readonly NodeDraft[] {
-  const landed = now.path.tail(now.path.length - base.path.length);
-  return landed.flatMap((node): readonly NodeDraft[] =>
-    node.kind === "message" ? [{ kind: "message", message: node.message }] : [],
-  );
+/** Whether others have written to the session since the compactors were asked. */
+function isOvertaken(thrown: unknown): thrown is MarlingError {
+  return isContended(thrown) || (MarlingError.is(thrown) && thrown.code === "lease_lost");
+}
+
+function overtaken({ id }: ResidentSession): MarlingError {
+  const message = `session ${id}: other commits landed during the compaction; ask for it again`;
+  return new MarlingError("revision_conflict", message, { details: { sessionId: id } });
 }
 
 interface CompactionRequest {
@@ -99,7 +135,9 @@ async function seedNodes(
     const context = { sessionId: id, instructions, state, host };
     const found = await plugins.compactContext(context, session.parts.probe);
     if (found === undefined) return undefined;
-    return bodiesOf(decodeAppendNodes(found.initialNodes, "initialNodes"), { operation });
+    const { graph } = session.state;
+    const by = { operation, graph, opensFrame: true };
+    return bodiesOf(decodeAppendNodes(found.initialNodes, "initialNodes"), by);
   } catch (cause) {
     const error = MarlingError.is(cause)
       ? cause

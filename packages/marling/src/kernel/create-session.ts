@@ -200,7 +200,7 @@ function startGraph(
   const own = start === undefined ? base.path.toArray() : [];
   if (initialNodes.length === 0) return { graph: base, nodes: own };
   const operation = { sessionId: id, operation: "seed", ordinal: 0 };
-  const seeded = appendToGraph(base, bodiesOf(initialNodes, { operation }), operation);
+  const seeded = appendToGraph(base, bodiesOf(initialNodes, { operation, graph: base }), operation);
   return { graph: seeded.graph, nodes: [...own, ...seeded.nodes] };
 }
 

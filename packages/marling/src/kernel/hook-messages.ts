@@ -1,14 +1,16 @@
 // Messages that hooks want in the history. They become part of every later prompt, so what would spoil one is not taken.
-//   HM1  ids derive from the effect that the message came from; the plugin is its origin.
+//   HM1  ids derive from the effect that the message came from, unless the hook gave one that the session does not have;
+//        the plugin is its origin.
 //   HM2  only user and system roles are taken, and no parts of tool calls: a call without its one result makes a
 //        history that providers refuse. What is not taken is reported.
 //   HM3  inline bytes are stored before the message is; a source that the policy does not allow is not taken.
 
 import { MarlingError } from "../base/errors.ts";
 import type { AttachmentSource } from "../model/attachment.ts";
-import type { PluginId } from "../model/ids.ts";
+import type { MessageId, PluginId } from "../model/ids.ts";
 import { type Message, type MessageInput, type MessagePart, toMessage } from "../model/message.ts";
 import type { TurnIssue } from "../model/turn.ts";
+import { hasMessage } from "../session/graph.ts";
 import type { TurnRecord } from "../turn/effect.ts";
 import { type AttachmentKeeper, keepAttachment, refuseAttachment } from "./attachments.ts";
 import { reportIssues } from "./lifecycle.ts";
@@ -25,7 +27,10 @@ export async function acceptMessages(
   const intake: Intake = { pluginId, keeper: { blobs: store.blobs, policy: attachmentPolicy } };
   const messages: Message[] = [];
   for (const [index, input] of inputs.entries()) {
-    const message = toMessage(input, `${turn.scope}.${from + index}`, origin);
+    const derivedId = `${turn.scope}.${from + index}` as MessageId;
+    const given = toMessage(input, derivedId, origin);
+    const isTaken = given.id !== derivedId && hasMessage(turn.session.state.graph, given.id);
+    const message = isTaken ? { ...given, id: derivedId } : given;
     const refused = refusalOf(message, intake);
     if (refused === undefined) messages.push(await withStoredBytes(message, intake));
     else reportIssues(turn, [{ kind: "plugin", pluginId, ...refused }]);

@@ -33,7 +33,9 @@ export interface TransformedContext {
  */
 export async function transformContext(turn: TurnRun): Promise<TransformedContext> {
   const { session } = turn;
-  const base = session.state.graph.messages.branch().append([turn.inputMessage]);
+  const { graph } = session.state;
+  turn.base = graph.leaf;
+  const base = graph.messages.branch().append([turn.inputMessage]);
   if (!session.plugins.hasContextTransforms) {
     session.setContextOverlay({ providers: [], prompts: [], includeBaseTools: true });
     return { shown: base };

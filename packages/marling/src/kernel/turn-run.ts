@@ -3,7 +3,7 @@
 import { isPromise } from "../base/deferred.ts";
 import { SharedList } from "../base/shared-list.ts";
 import type { EffectKind, EffectOptions, TurnName } from "../effects/contract.ts";
-import type { EffectKey, InputId, TurnId } from "../model/ids.ts";
+import type { EffectKey, InputId, NodeId, TurnId } from "../model/ids.ts";
 import type { Json, JsonObject } from "../model/json.ts";
 import type { Message } from "../model/message.ts";
 import { OUTCOME_VERSION } from "../model/outcome-version.ts";
@@ -58,8 +58,12 @@ export interface TurnRun {
   shownRecords: number;
   /** How many of them there were when a model was last called. */
   askedRecords: number;
+  /** The newest node when `shown` was made: nodes behind it landed during the turn. */
+  base: NodeId;
   /** Seed nodes of a frame that the turn's records will open, when the context was compacted inside it. */
   compaction: readonly NodeDraft[] | undefined;
+  /** The newest node that the compactor saw. */
+  compactedAfter: NodeId | undefined;
   /** Model calls of earlier parts of the turn, which are in the ledger already. */
   readonly committedCalls: number;
   /** The `scope` of the turn itself, whatever effect this is. */
@@ -114,6 +118,8 @@ interface LeftBehind {
   readonly deltas?: readonly StateDelta[];
   readonly forced?: TurnOutcome;
   readonly compaction?: readonly NodeDraft[];
+  /** Missing in outcomes of older releases, which carried nothing. */
+  readonly compactedAfter?: NodeId | undefined;
   readonly tools?: ToolState;
   readonly spent?: readonly UsageEntry[];
 }
@@ -323,7 +329,8 @@ export function joinScope(turn: TurnRun, scope: TurnRun): void {
   leave(turn, together(leftIn(scope, turn), deltas.length === 0 ? NOTHING : { deltas }));
 }
 
-function leftIn({ buffer, log, forced, compaction, spent }: TurnRun, turn: TurnRun): LeftBehind {
+function leftIn(scope: TurnRun, turn: TurnRun): LeftBehind {
+  const { buffer, log, forced, compaction, compactedAfter, spent } = scope;
   const isNothing = spent.length + buffer.length + log.issues.length === 0;
   if (isNothing && forced === turn.forced && compaction === turn.compaction) return NOTHING;
   return {
@@ -331,7 +338,7 @@ function leftIn({ buffer, log, forced, compaction, spent }: TurnRun, turn: TurnR
     ...(buffer.length === 0 ? {} : { messages: buffer }),
     ...(log.issues.length === 0 ? {} : { issues: log.issues }),
     ...(forced === undefined || forced === turn.forced ? {} : { forced }),
-    ...(compaction === undefined || compaction === turn.compaction ? {} : { compaction }),
+    ...(compaction === undefined || compaction === turn.compaction ? {} : { compaction, compactedAfter }),
   };
 }
 
@@ -359,13 +366,13 @@ function movedState(
 
 function leave(turn: TurnRun, left: LeftBehind): void {
   if (left === NOTHING) return;
-  const { messages = [], issues = [], deltas = [], forced, compaction, spent = [] } = left;
+  const { messages = [], issues = [], deltas = [], forced, compaction, compactedAfter, spent = [] } = left;
   turn.spent.push(...spent);
   turn.buffer.push(...messages);
   turn.log.issues.push(...issues);
   turn.deltas?.push(...deltas);
   turn.forced ??= forced;
-  if (compaction !== undefined) showCompacted(turn, compaction);
+  if (compaction !== undefined) showCompacted(turn, compaction, compactedAfter);
 }
 
 /** Puts plugins and tools where an effect of an earlier run left them. */
@@ -382,8 +389,9 @@ function takeOverAll(session: ResidentSession, outcomes: readonly unknown[]): vo
 }
 
 /** From here on the model is shown the seeds of a new frame in the place of what was before the turn. */
-export function showCompacted(turn: TurnRun, seeds: readonly NodeDraft[]): void {
+export function showCompacted(turn: TurnRun, seeds: readonly NodeDraft[], after: NodeId | undefined): void {
   turn.compaction = seeds;
+  turn.compactedAfter = after;
   turn.shown = SharedList.of(seeds.flatMap((body) => (body.kind === "message" ? [body.message] : [])));
   turn.shownRecords = 0;
 }

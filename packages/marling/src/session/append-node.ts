@@ -4,7 +4,8 @@ import { MarlingError } from "../base/errors.ts";
 import { unreachable } from "../base/unreachable.ts";
 import { appendedMessageId, type PluginId, pluginId } from "../model/ids.ts";
 import { decodeJson } from "../model/json.ts";
-import { decodeMessageInput, type Origin, toMessage } from "../model/message.ts";
+import { decodeMessageInput, type Message, type Origin, toMessage } from "../model/message.ts";
+import { hasMessage, type SessionGraph } from "./graph.ts";
 import type { AppendNode, AppendOperation, NodeDraft } from "./node.ts";
 
 /** The owner of protocol events that a host appends and no plugin. */
@@ -20,32 +21,46 @@ export function decodeAppendNodes(raw: readonly unknown[], where = "nodes"): rea
   );
 }
 
+/** Who appends, and where. */
+export interface AppendedBy {
+  readonly operation: AppendOperation;
+  /** The session that is appended to. */
+  readonly graph: SessionGraph;
+  readonly pluginId?: PluginId | undefined;
+  /** Whether the nodes begin a new frame, which shows nothing yet. */
+  readonly opensFrame?: boolean;
+}
+
 /**
  * Turns nodes as written into drafts. Messages without an id get one that is the same in every run; messages of a
  * plugin say so. Transient messages are left out: they are never stored.
  * Contract: `by.operation.ordinal` counts what the operation has appended, so that no id is given twice.
  */
-export function bodiesOf(
-  nodes: readonly AppendNode[],
-  by: { readonly operation: AppendOperation; readonly pluginId?: PluginId | undefined },
-): readonly NodeDraft[] {
+export function bodiesOf(nodes: readonly AppendNode[], by: AppendedBy): readonly NodeDraft[] {
   return nodes
     .filter((node) => node.kind !== "message" || node.message.transient !== true)
     .map((node, index) => bodyOf(node, by.operation.ordinal + index, by));
 }
 
-function bodyOf(node: AppendNode, ordinal: number, by: Parameters<typeof bodiesOf>[1]): NodeDraft {
+/** G17: whether another frame of the session has a message of this id. What the current one shows is left out by the append. */
+function isTaken({ id }: Message, { graph, opensFrame = false }: AppendedBy): boolean {
+  return hasMessage(graph, id) && (opensFrame || graph.messages.positionOf(id) === undefined);
+}
+
+function bodyOf(node: AppendNode, ordinal: number, by: AppendedBy): NodeDraft {
   const cause = node.causedBy === undefined ? {} : { causedBy: decodeJson(node.causedBy, "causedBy") };
   switch (node.kind) {
     case "message": {
       const { sessionId, operation } = by.operation;
+      const derivedId = appendedMessageId(sessionId, operation, ordinal);
       const origin: Origin | undefined = by.pluginId && {
         kind: "plugin",
         pluginId: by.pluginId,
         transient: false,
       };
-      const message = toMessage(node.message, appendedMessageId(sessionId, operation, ordinal), origin);
-      return { kind: "message", message, ...cause };
+      const message = toMessage(node.message, derivedId, origin);
+      const isOther = message.id !== derivedId && isTaken(message, by);
+      return { kind: "message", message: isOther ? { ...message, id: derivedId } : message, ...cause };
     }
     case "plugin":
       return { kind: "plugin", type: node.type, body: decodeJson(node.body, "body"), ...cause };

@@ -3,6 +3,7 @@
 //   G2  a node's generation is its place on the path; the ids of a path are all different.
 //   G3  ids derive from session, operation and ordinal: the same appends give the same nodes in every run.
 //   G4  `messages` are those of the current frame: transient ones never, an id once, the first one wins.
+//   G17 a message id is on the path once: no append puts it there again.
 //   G5  exactly one frame is active: the last one, which is current and which the leaf belongs to.
 // The rest of the rules is in SPEC.md.
 
@@ -77,8 +78,8 @@ export function createGraph(start: GraphStart): SessionGraph {
 }
 
 /**
- * Appends nodes to the current frame. Messages that are transient are left out; ordinals count what was stored, so
- * the operation goes on at `ordinal` + the number of nodes returned.
+ * Appends nodes to the current frame. Messages that are transient or that the frame shows already are left out; ordinals
+ * count what was stored, so the operation goes on at `ordinal` + the number of nodes returned.
  */
 export function appendToGraph(
   graph: SessionGraph,
@@ -88,6 +89,14 @@ export function appendToGraph(
   checkOperation(graph, operation);
   const appended = extend(graph, drafts, operation);
   return appended.nodes.length === 0 ? { graph, nodes: appended.nodes } : appended;
+}
+
+/**
+ * Whether a message is in the session, in whichever frame. Nodes that are not loaded are: only messages whose ids were not
+ * derived have to be looked for.
+ */
+export function hasMessage(graph: SessionGraph, id: string): boolean {
+  return graph.messages.positionOf(id) !== undefined || graph.path.positionBy(messageIdIn, id) !== undefined;
 }
 
 /** Whether a node is on the active path. */
@@ -131,6 +140,7 @@ export function openFrame(
     currentFrameId: frame.id,
     messages: SharedList.of<Message>([], messageKey),
   };
+  for (const node of opening.nodes) refuseShown(graph, node);
   const body: NodeBody = { kind: "frame_open", frameId: frame.id, reason: frame.reason };
   return { opened: true, ...extend(moved, [body, ...opening.nodes], opening.operation) };
 }
@@ -197,6 +207,18 @@ function messageKey(message: Message): string {
   return message.id;
 }
 
+function messageIdIn(node: SessionNode): string | undefined {
+  return node.kind === "message" ? node.message.id : undefined;
+}
+
+/** G17: what the frame before has shown is not shown again under the same id. */
+function refuseShown({ sessionId, messages }: SessionGraph, node: NodeDraft): void {
+  if (node.kind !== "message" || isTransient(node.message)) return;
+  const { id } = node.message;
+  if (messages.positionOf(id) !== undefined)
+    throw corrupt(sessionId, `a message id that is new, found ${id} in the frame before`);
+}
+
 function checkOperation(graph: SessionGraph, { sessionId, operation }: AppendOperation): void {
   if (sessionId === graph.sessionId && operation.trim() !== "") return;
   const message = `session ${graph.sessionId}: expected an operation of its own with a name, found ${JSON.stringify(operation)} of session ${sessionId}`;
@@ -229,8 +251,9 @@ function extend(
   operation: AppendOperation,
 ): Appended {
   const nodes: SessionNode[] = [];
+  const said = new Set<string>();
   for (const body of bodies) {
-    if (body.kind === "message" && isTransient(body.message)) continue;
+    if (body.kind === "message" && !isNews(graph, body.message, said)) continue;
     const id = appendedNodeId(operation.sessionId, operation.operation, operation.ordinal + nodes.length);
     if (graph.path.loadedPositionOf(id) !== undefined)
       throw corrupt(graph.sessionId, `a node id that is new, found ${id} on the path`);
@@ -247,16 +270,16 @@ function extend(
   }
   const path = graph.path.append(nodes);
   const leaf = (path.at(-1) as SessionNode).id;
-  const messages = show(graph.messages, nodes);
+  const messages = graph.messages.append(shownIn(nodes));
   return { graph: Object.freeze({ ...graph, path, messages, leaf }), nodes: Object.freeze(nodes) };
 }
 
-/** Adds the messages that nodes of one frame bring to what is shown of that frame. */
-function show(shown: SharedList<Message>, nodes: readonly SessionNode[]): SharedList<Message> {
-  const added = new Map<string, Message>();
-  for (const message of shownIn(nodes))
-    if (!added.has(message.id) && shown.positionOf(message.id) === undefined) added.set(message.id, message);
-  return shown.append([...added.values()]);
+/** Whether a message is to be stored: it is not transient, and the frame does not show one of its id. */
+function isNews({ messages }: Pick<SessionGraph, "messages">, message: Message, said: Set<string>): boolean {
+  if (isTransient(message) || said.has(message.id) || messages.positionOf(message.id) !== undefined)
+    return false;
+  said.add(message.id);
+  return true;
 }
 
 /** What is shown of the frame that a path ends in. */

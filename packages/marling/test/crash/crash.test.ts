@@ -27,6 +27,7 @@ test.each([
   ["beside", 20],
   ["retries", 16],
   ["compaction", 14],
+  ["carried", 18],
   ["fork", 18],
   ["command", 12],
   ["completion", 14],

@@ -190,11 +190,11 @@ describe("while the other runtime runs a turn", () => {
     ["a command", (session) => session.command("counter.add")],
     ["a task", (session) => session.task("counter.task")],
     ["an action", (session) => session.action("counter.act")],
-    ["a compaction", (session) => session.compact()],
     ["a change of tools", (session) => session.tools.setMembership(["two"], false)],
+    ["a compaction", (session) => session.compact()],
   ];
 
-  test.each(OPERATIONS.slice(0, 4))(
+  test.each(OPERATIONS.filter(([name]) => name !== "a change of tools"))(
     "[C5] %s in a session that was opened meanwhile waits for the turn",
     async (_name, operate) => {
       const { here, turn, at } = await atWork({ opens: "during" });
@@ -207,7 +207,8 @@ describe("while the other runtime runs a turn", () => {
     },
   );
 
-  test.each(OPERATIONS)(
+  // A compaction waits for the lease before it asks anybody: see compaction-overtaken.test.ts.
+  test.each(OPERATIONS.filter(([name]) => name !== "a compaction"))(
     "[C5] %s waits, is refused when the session has moved, and can be made again",
     async (_name, operate) => {
       const { here, turn, at, hasAsked } = await atWork();

@@ -5,7 +5,7 @@ import type { PluginId } from "../../src/model/ids.ts";
 import { bodiesOf, decodeAppendNodes } from "../../src/session/append-node.ts";
 import { appendToGraph } from "../../src/session/graph.ts";
 import { refusal } from "../base/refusal.ts";
-import { emptyGraph, operation, shownIn } from "./samples.ts";
+import { emptyGraph, open, operation, say, shownIn } from "./samples.ts";
 
 const NOTES = "notes" as PluginId;
 
@@ -97,7 +97,7 @@ test("[G14] messages without an id get one from session, operation and ordinal",
     { kind: "message", message: { role: "user", content: "a" } },
     { kind: "message", message: { role: "user", content: "b", id: "mine" } },
   ]);
-  const drafts = bodiesOf(nodes, { operation: operation("append-1", 3) });
+  const drafts = bodiesOf(nodes, { operation: operation("append-1", 3), graph: emptyGraph() });
   expect(drafts).toEqual([
     { kind: "plugin", type: "note", body: 1 },
     {
@@ -113,7 +113,7 @@ test("[G14] what a plugin appends is its own", () => {
     { kind: "message", message: { role: "user", content: "a" } },
     { kind: "protocol_event", payload: 1, causedBy: "x" },
   ]);
-  expect(bodiesOf(nodes, { operation: operation("t1"), pluginId: NOTES })).toEqual([
+  expect(bodiesOf(nodes, { operation: operation("t1"), graph: emptyGraph(), pluginId: NOTES })).toEqual([
     {
       kind: "message",
       message: {
@@ -125,7 +125,9 @@ test("[G14] what a plugin appends is its own", () => {
     },
     { kind: "protocol_event", pluginId: "notes", payload: 1, causedBy: "x" },
   ]);
-  expect(bodiesOf(nodes, { operation: operation("t1") })[1]).toMatchObject({ pluginId: "host" });
+  expect(bodiesOf(nodes, { operation: operation("t1"), graph: emptyGraph() })[1]).toMatchObject({
+    pluginId: "host",
+  });
 });
 
 test("[G4] transient messages make no nodes, whoever writes them", () => {
@@ -134,7 +136,20 @@ test("[G4] transient messages make no nodes, whoever writes them", () => {
     { kind: "message", message: { role: "user", content: "a" } },
   ]);
   for (const pluginId of [undefined, NOTES]) {
-    const drafts = bodiesOf(nodes, { operation: operation("t1"), pluginId });
+    const drafts = bodiesOf(nodes, { operation: operation("t1"), graph: emptyGraph(), pluginId });
     expect(shownIn(appendToGraph(emptyGraph(), drafts, operation("t1")).graph)).toEqual(["m_s/t1/0"]);
   }
+});
+
+test("[G17] a message under an id of an earlier frame gets one that is derived; so does a seed of the current one", () => {
+  const graph = open(say(emptyGraph(), "t1", ["old"]), "plan", ["shown"]);
+  const nodes = decodeAppendNodes(
+    ["old", "shown", "new"].map((id) => ({ kind: "message", message: { role: "user", content: id, id } })),
+  );
+  const idsOf = (opensFrame: boolean) =>
+    bodiesOf(nodes, { operation: operation("t2"), graph, opensFrame }).map((draft) =>
+      draft.kind === "message" ? draft.message.id : "",
+    );
+  expect(idsOf(false)).toEqual(["m_s/t2/0", "shown", "new"]);
+  expect(idsOf(true)).toEqual(["m_s/t2/0", "m_s/t2/1", "new"]);
 });

@@ -93,10 +93,10 @@ test("[G11] a node that is not in the history is no place to fork at", () => {
 });
 
 test("[G11] a fork shares the nodes and the messages of its source, at the leaf and in the middle of its frame", () => {
-  const grown = say(say(source, "t4", ["e", "f"]), "t5", ["d", "g"]); // d is shown already
+  const grown = say(say(source, "t4", ["e", "f"]), "t5", ["h", "g"]);
   for (const [at, length, shown] of [
-    ["n_s/t5/1", 11, ["seed", "d", "e", "f", "g"]],
-    ["n_s/t5/0", 10, ["seed", "d", "e", "f"]],
+    ["n_s/t5/1", 11, ["seed", "d", "e", "f", "h", "g"]],
+    ["n_s/t5/0", 10, ["seed", "d", "e", "f", "h"]],
     ["n_s/t4/0", 8, ["seed", "d", "e"]],
   ] as const) {
     const fork = forkGraph(grown, { sessionId: FORK, at: at as NodeId });

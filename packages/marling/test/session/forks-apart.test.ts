@@ -54,11 +54,14 @@ function perform(next: Step, sessions: Kept[], number: number): void {
   const { graph, nodes } = sessions[place] as Kept;
   const { sessionId: id } = graph;
   const frame = nodes.at(-1)?.frame ?? "";
+  const isNew = (text: string): boolean => !nodes.some((node) => node.frame === frame && node.shows === text); // G17
   if (next.kind === "say") {
-    const added = next.texts.map((shows, index) => ({ id: `n_${id}/t${number}/${index}`, frame, shows }));
+    const added = [...new Set(next.texts)]
+      .filter(isNew)
+      .map((shows, index) => ({ id: `n_${id}/t${number}/${index}`, frame, shows }));
     sessions[place] = { graph: say(graph, `t${number}`, next.texts), nodes: [...nodes, ...added] };
   }
-  if (next.kind === "open") {
+  if (next.kind === "open" && isNew(next.text)) {
     const opened = `f${number}`;
     const ids = [0, 1].map((ordinal) => `n_${id}/open ${opened}/${ordinal}`);
     const added = [

@@ -1,8 +1,11 @@
 // Rules G8-G10 of src/session/SPEC.md.
 
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import type { NodeId } from "../../src/model/ids.ts";
 import type { Frame } from "../../src/session/frame.ts";
+import { nodesAfter, seedsWith } from "../../src/session/frame-seeds.ts";
 import {
+  appendToGraph,
   currentFrame,
   openFrame,
   type SessionGraph,
@@ -10,6 +13,7 @@ import {
   withAssignment,
   withProtocolOptions,
 } from "../../src/session/graph.ts";
+import type { NodeDraft } from "../../src/session/node.ts";
 import { refusal } from "../base/refusal.ts";
 import { ASSIGNMENT, emptyGraph, open, operation, pathOf, say, says, shownIn } from "./samples.ts";
 
@@ -22,7 +26,7 @@ test("[G8] an opened frame shows its own nodes only; the earlier ones stay on th
   const { opened, graph, nodes } = openFrame(before, {
     frameId: "plan",
     reason: "compaction",
-    nodes: [says("summary"), says("a")],
+    nodes: [says("summary"), says("c")],
     operation: operation("c1"),
   });
   expect(opened).toBe(true);
@@ -31,8 +35,55 @@ test("[G8] an opened frame shows its own nodes only; the earlier ones stay on th
     { kind: "message", id: "n_s/c1/1", frameId: "plan" },
     { kind: "message", id: "n_s/c1/2", frameId: "plan" },
   ]);
-  expect(shownIn(graph)).toEqual(["summary", "a"]);
+  expect(shownIn(graph)).toEqual(["summary", "c"]);
   expect(pathOf(graph)).toEqual(["n_s//0", "n_s/t1/0", "n_s/t1/1", "n_s/c1/0", "n_s/c1/1", "n_s/c1/2"]);
+});
+
+test("[G17] a seed under the id of a message that the frame before shows is refused", () => {
+  const before = say(emptyGraph(), "t1", ["a", "b"]);
+  expect(refusal(() => open(before, "plan", ["summary", "a"]))).toEqual({
+    code: "corrupt_graph",
+    message: "session s: expected a message id that is new, found a in the frame before",
+  });
+});
+
+describe("[G18] what landed while a frame was made", () => {
+  const base = say(emptyGraph(), "t1", ["a", "b"]);
+  const now = appendToGraph(
+    base,
+    [says("c"), { kind: "plugin", type: "mark", body: 1 }, says("d")],
+    operation("t2"),
+  ).graph;
+  const drafts = (seeds: readonly NodeDraft[]) =>
+    seedsWith(now, { seeds, landed: nodesAfter(now, base.leaf), operation: operation("c1") });
+
+  test("is copied behind the seeds, under ids of its own and with its source", () => {
+    const { graph, nodes } = openFrame(now, {
+      frameId: "plan",
+      reason: "compaction",
+      nodes: drafts([says("summary")]),
+      operation: operation("c1"),
+    });
+    expect(shownIn(graph)).toEqual(["summary", "m_s/c1/1", "m_s/c1/2"]);
+    expect(nodes.map(({ causedBy }) => causedBy)).toEqual([
+      undefined,
+      undefined,
+      { kind: "carried", nodeId: "n_s/t2/0" },
+      { kind: "carried", nodeId: "n_s/t2/2" },
+    ]);
+  });
+
+  test("takes no id that a seed has, and a seed none that is shown", () => {
+    const ids = drafts([says("c"), says("summary")]).map((draft) =>
+      draft.kind === "message" ? draft.message.id : draft.kind,
+    );
+    expect(ids).toEqual(["m_s/c1/0", "summary", "m_s/c1/2", "m_s/c1/3"]);
+  });
+
+  test("is nothing behind the leaf, and nothing behind a node that is not there", () => {
+    expect(nodesAfter(now, now.leaf)).toEqual([]);
+    expect(nodesAfter(now, "nobody" as NodeId)).toEqual([]);
+  });
 });
 
 test("[G8] the frame before is superseded; the new one is linked to it and inherits what it runs with", () => {

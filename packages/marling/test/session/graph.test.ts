@@ -9,6 +9,7 @@ import {
   appendToGraph,
   checkAncestor,
   currentFrame,
+  hasMessage,
   hasOnPath,
   type SessionGraph,
 } from "../../src/session/graph.ts";
@@ -120,12 +121,20 @@ test("[G3] operations of another session, and those without a name, are refused"
   expect(refusal(() => appendToGraph(graph, [says("a")], operation(" "))).code).toBe("invalid_node");
 });
 
-test("[G4] a message id is shown once, the first time; both nodes are stored", () => {
+test("[G4] [G17] a message id is shown and stored once, the first time; what repeats it takes no ordinal", () => {
   const drafts = [says("first", "m1"), says("second", "m1"), says("other", "m2")];
   const once = appendToGraph(emptyGraph(), drafts, operation("t1")).graph;
-  const graph = appendToGraph(once, [says("third", "m1")], operation("t2")).graph;
-  expect(graph.messages.toArray().map(textIn)).toEqual(["first", "other"]);
-  expect(graph.path.length).toBe(5);
+  const again = appendToGraph(once, [says("third", "m1"), says("last", "m3")], operation("t2"));
+  expect(again.graph.messages.toArray().map(textIn)).toEqual(["first", "other", "last"]);
+  expect(pathOf(again.graph)).toEqual(["n_s//0", "n_s/t1/0", "n_s/t1/1", "n_s/t2/0"]);
+  expect(appendToGraph(once, [says("third", "m1")], operation("t2"))).toEqual({ graph: once, nodes: [] });
+});
+
+test("[G17] a message is found in whichever frame it is, and in the versions that have it", () => {
+  const base = say(emptyGraph(), "t1", ["a"]);
+  const later = open(say(base, "t2", ["b"]), "next", ["seed"]);
+  const has = (graph: SessionGraph) => ["a", "b", "seed", "c"].filter((id) => hasMessage(graph, id));
+  expect([base, later].map(has)).toEqual([["a"], ["a", "b", "seed"]]);
 });
 
 test("[G4] an id that only a dropped branch has shown is shown", () => {
@@ -201,16 +210,17 @@ test("[G1] [G2] [G4] [G5] random appends, frames and branches keep every version
 });
 
 function grow(twin: Twin, name: string, { texts, opensFrame }: Step): Twin {
+  const news = [...new Set(texts)].filter((one) => !twin.shown.includes(one)); // G17
   if (opensFrame) {
-    const added = Array.from({ length: texts.length + 1 }, (_, ordinal) => `n_s/open ${name}/${ordinal}`);
+    const added = Array.from({ length: news.length + 1 }, (_, ordinal) => `n_s/open ${name}/${ordinal}`);
     return {
-      graph: open(twin.graph, name, texts),
+      graph: open(twin.graph, name, news),
       path: [...twin.path, ...added],
-      shown: [...new Set(texts)],
+      shown: news,
     };
   }
-  const added = texts.map((_, ordinal) => `n_s/${name}/${ordinal}`);
-  const shown = [...new Set([...twin.shown, ...texts])];
+  const added = news.map((_, ordinal) => `n_s/${name}/${ordinal}`);
+  const shown = [...twin.shown, ...news];
   return { graph: say(twin.graph, name, texts), path: [...twin.path, ...added], shown };
 }
 

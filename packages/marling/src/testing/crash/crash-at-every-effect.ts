@@ -5,6 +5,7 @@
 //   CE4  an input that was accepted is settled in the end.
 //   CE6  closed politely at a boundary instead, a process leaves nothing worse behind than a kill; with a grace in which
 //        everything can end, no call is cut.
+//   CE7  a message id is in a session once, in every session of the store.
 //   CE5  a boundary that a run does not come to, because its timing was another, is tried again, then counted as missed.
 
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";

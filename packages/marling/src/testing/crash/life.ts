@@ -5,9 +5,10 @@
 import { join } from "node:path";
 import { MarlingError } from "../../base/errors.ts";
 import { createRuntime, type Runtime } from "../../index.ts";
-import type { Json } from "../../model/json.ts";
+import type { SessionId } from "../../model/ids.ts";
+import { isJsonObject, type Json } from "../../model/json.ts";
 import { sqliteStore } from "../../sqlite.ts";
-import type { NewInput, Store } from "../../store/contract.ts";
+import type { NewInput, Store, StoredSession } from "../../store/contract.ts";
 import { Boundaries } from "./boundaries.ts";
 import { type Line, openLine } from "./line.ts";
 import { loadScenario } from "./load-scenario.ts";
@@ -61,6 +62,7 @@ async function live(): Promise<void> {
   await (scenario.recover?.(made, watch) ?? made.recover());
   const end = (await scenario.run(made, watch)) as Json;
   await refuseLostInputs(store, line);
+  await refuseRepeatedMessages(store);
   await made.close();
   if (!isClosing) await line.ask("ended", { end: end ?? null, boundaries: boundaries.passed });
 }
@@ -84,6 +86,25 @@ async function refuseLostInputs(store: Store, { ask }: Line): Promise<void> {
       throw new Error(
         `the input of turn ${turnId} in session ${sessionId} was accepted, and ${row === undefined ? "is gone" : "is not settled"}`,
       );
+  }
+}
+
+/** A message id is in a session once, in every session that the lives have left. */
+async function refuseRepeatedMessages(store: Store): Promise<void> {
+  for (let cursor: string | undefined, isFirst = true; isFirst || cursor !== undefined; isFirst = false) {
+    const page = await store.list(cursor === undefined ? {} : { cursor });
+    for (const { id } of page.items) refuseRepeatedIn(await store.load(id as SessionId));
+    cursor = page.cursor;
+  }
+}
+
+function refuseRepeatedIn(stored: StoredSession | undefined): void {
+  const seen = new Set<unknown>();
+  for (const { message } of stored?.nodes ?? []) {
+    if (!isJsonObject(message)) continue;
+    if (seen.has(message.id))
+      throw new Error(`message ${String(message.id)} is in session ${stored?.sessionId} more than once`);
+    seen.add(message.id);
   }
 }
 
