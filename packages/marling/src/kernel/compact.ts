@@ -1,8 +1,8 @@
 // Compaction: a plugin's seed nodes open a new frame; what was before stays in the history.
-//   CO1  messages that were appended while the compactors worked are copied behind the seeds, under ids of their own (G18):
+//   KC1  messages that were appended while the compactors worked are copied behind the seeds, under ids of their own (G18):
 //        no summary speaks of them.
-//   CO2  between turns, the compactors work under the session's lease, so that turns of other runtimes wait for the frame.
-//   CO3  a compaction whose lease was lost is made again on what others committed, a few times at most: its summary and the
+//   KC2  between turns, the compactors work under the session's lease, so that turns of other runtimes wait for the frame.
+//   KC3  a compaction whose lease was lost is made again on what others committed, a few times at most: its summary and the
 //        plugin state that it was made from are outdated.
 
 import { MarlingError, messageOf } from "../base/errors.ts";
@@ -57,6 +57,7 @@ async function compactNow(
   instructions: string | undefined,
 ): Promise<boolean | "overtaken"> {
   const operation = operationOf(session, "compaction");
+  const { generation: lease } = session.lease;
   const { operations, graph: base } = session.state;
   const host = session.host("history");
   const seeds = await seedNodes(session, { instructions, state: session.readView(), operation, host });
@@ -69,10 +70,10 @@ async function compactNow(
     return openFrame(graph, { frameId, reason: "compaction", nodes, operation });
   };
   try {
-    await commitChange(session, { operation: operation.operation, change });
+    await commitChange(session, { operation: operation.operation, lease, change });
   } catch (thrown) {
     if (!isOvertaken(thrown)) throw thrown;
-    if (thrown.code === "lease_lost") session.lease.lose();
+    if (thrown.code === "lease_lost") session.lease.lose(lease);
     return "overtaken";
   }
   const opened = { frameId: session.frameId, previousFrameId, reason: "compaction" };

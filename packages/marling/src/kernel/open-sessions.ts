@@ -110,9 +110,10 @@ export class OpenSessions {
     await Promise.all(waits);
   }
 
-  async release(id: SessionId): Promise<void> {
+  /** Releases a session that is deleted next. */
+  async releaseDeleted(id: SessionId): Promise<void> {
     const open = await this.#open.get(id);
-    if (open !== undefined) await this.#release(open, "session_closed");
+    if (open !== undefined) await this.#release(open, "session_closed", { isDeletion: true });
   }
 
   /** Refuses calls and inputs from outside from now on. */
@@ -362,7 +363,8 @@ export class OpenSessions {
   }
 
   #release(open: Open, code: CloseCode, grace: CloseGrace = {}): Promise<void> {
-    const isHeldUp = open.closing !== undefined && code === "runtime_closed";
+    const isUrgent = code === "runtime_closed" || grace.isDeletion === true;
+    const isHeldUp = open.closing !== undefined && isUrgent;
     if (isHeldUp) open.queue.close(code, grace).catch(() => undefined); // Whoever closes it without a grace is freed by it.
     open.closing ??= this.#letGo(open, code, grace);
     return open.closing;

@@ -3,6 +3,7 @@
 //   QC2  turns that were accepted run to their end within the grace. Then they are left to the store, as a crash would
 //        leave them; where nothing is remembered they are cancelled.
 //   QC3  a turn that only waits is left immediately, unless a turn that runs has started it: that one is not cut for it.
+//   QC5  the deletion of a session leaves a turn that sleeps, and the turns behind it, without an end: their results reject.
 //   QC4  the refusal of a shutdown that comes back out of user code leaves the turn, and is recorded nowhere.
 
 import { type Deferred, deferred } from "../base/deferred.ts";
@@ -20,6 +21,8 @@ export interface CloseGrace {
   readonly graceMs?: number;
   /** How long turns that were told to end may take to do so. */
   readonly lastMs?: number;
+  /** Whether the session is deleted next. */
+  readonly isDeletion?: boolean;
 }
 
 /** How long turns that were told to end may take by default. */
@@ -88,8 +91,9 @@ export class QueueClosing {
   /** Waits for the turns that were accepted, at most for the grace and a little more. */
   async close(code: CloseCode, grace: CloseGrace = {}): Promise<void> {
     const { parts, lease } = this.#turns.session;
-    const { graceMs = Number.POSITIVE_INFINITY, lastMs = LAST_MS } = grace;
+    const { graceMs = Number.POSITIVE_INFINITY, lastMs = LAST_MS, isDeletion = false } = grace;
     this.begin(code, grace);
+    if (isDeletion) this.#dropSleepers(code);
     const finished = this.drained().then(() => {
       this.#isDrained = true;
     });
@@ -125,6 +129,15 @@ export class QueueClosing {
     if (this.#left !== undefined) throw this.#left;
     const isAwaited = this.#code === "runtime_closed" && starter?.isRunning === true;
     if (!isAwaited) this.refuse();
+  }
+
+  /** A turn that sleeps in the store ends by itself when its session is closed; one that sleeps in memory is told to. */
+  #dropSleepers(code: CloseCode): void {
+    for (const { control } of this.#turns.live.values())
+      control.whenAsleep(() => {
+        this.#left ??= this.#error(code);
+        control.lose(this.#left);
+      });
   }
 
   #end(turnId: string, control: QueuedTurn["control"]): void {

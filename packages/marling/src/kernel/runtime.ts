@@ -306,7 +306,7 @@ export class Runtime implements AsyncDisposable {
 
   async #delete(id: SessionId): Promise<void> {
     this.#refuseClosed();
-    await this.#open.release(id);
+    await this.#open.releaseDeleted(id);
     await this.#parts.store.delete(id);
   }
 

@@ -21,6 +21,7 @@ export class TurnControl {
   onThrown: ((thrown: unknown) => void) | undefined;
   /** Whether a run of the turn is under way here. */
   isRunning = false;
+  #onAsleep: (() => void) | undefined;
   /** Calls that have begun, and those that wait in memory for something that may take long. */
   readonly #begun = new Set<string>();
   readonly #sleeping = new Map<string, ParkedOn>();
@@ -120,13 +121,27 @@ export class TurnControl {
   /** A call has begun; it has ended with the returned call. */
   works(callId: string): () => void {
     this.#begun.add(callId);
-    return () => this.#begun.delete(callId);
+    return () => {
+      this.#begun.delete(callId);
+      this.#tellAsleep();
+    };
   }
 
   /** A call waits in memory, where its turn cannot be left to a store; the wait is over with the returned call. */
   sleeps(callId: string, wait: ParkedOn): () => void {
     this.#sleeping.set(callId, wait);
+    this.#tellAsleep();
     return () => this.#sleeping.delete(callId);
+  }
+
+  /** Calls `end` when the turn sleeps in memory, now or later. */
+  whenAsleep(end: () => void): void {
+    this.#onAsleep = end;
+    this.#tellAsleep();
+  }
+
+  #tellAsleep(): void {
+    if (this.#onAsleep !== undefined && this.asleep !== undefined) this.#onAsleep();
   }
 
   /** What a turn waits for in memory when nothing else goes on in it; as its row says where it is left to the store. */

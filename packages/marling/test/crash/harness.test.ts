@@ -53,7 +53,7 @@ test("[CE4] an input that was accepted and is not settled is noticed", async () 
     expect(why).toMatch(/the input of turn .+ in session s was accepted, and is not settled/);
 }, 60_000);
 
-test("[CE6] a message id that is in a session twice is noticed", async () => {
+test("[CE7] a message id that is in a session twice is noticed", async () => {
   await expect(crashAtEveryEffect(scenario("./broken/repeats-messages.mjs"))).rejects.toThrow(
     /message answer is in session s more than once/,
   );

@@ -1,4 +1,4 @@
-// A message id is in a session once, whatever landed while a frame was made. session/SPEC.md (G17, G18), compact.ts (CO).
+// A message id is in a session once, whatever landed while a frame was made. session/SPEC.md (G17, G18), compact.ts (KC).
 
 import {
   type AppendNode,
@@ -55,7 +55,7 @@ async function expectUnique(session: Session): Promise<readonly Message[]> {
 const shown = (session: Session): readonly string[] => session.read().messages.map(textIn);
 
 describe.each(BACKINGS)("one runtime ($name)", ({ open }) => {
-  test("[CO1] an append during a compaction is shown in the new frame, under an id of its own", async () => {
+  test("[KC1] an append during a compaction is shown in the new frame, under an id of its own", async () => {
     const at = gate();
     const { session } = await live({ store: open()(), plugins: [gated(at)], script: () => say("ok") });
     await session.turn("one").result;
@@ -74,7 +74,7 @@ describe.each(BACKINGS)("one runtime ($name)", ({ open }) => {
     expect(copy?.causedBy).toEqual({ kind: "carried", nodeId: original?.id });
   });
 
-  test("[CO1] an append during a turn that compacts is shown in the new frame", async () => {
+  test("[KC1] an append during a turn that compacts is shown in the new frame", async () => {
     const at = gate();
     const { session } = await live({
       store: open()(),
@@ -142,7 +142,7 @@ describe.each(BACKINGS)("one runtime ($name)", ({ open }) => {
 });
 
 describe("two runtimes on one file", () => {
-  test("[CO2] turns of the other one wait for a compaction, which is made once", async () => {
+  test("[KC2] turns of the other one wait for a compaction, which is made once", async () => {
     const open = sharedFile();
     const at = gate();
     const here = await open({ plugins: [gated(at)], script: () => say("here") });
@@ -161,7 +161,7 @@ describe("two runtimes on one file", () => {
     await expectUnique(other.session);
   });
 
-  test("[CO2] a compaction waits for the turn of the other one, and sees it", async () => {
+  test("[KC2] a compaction waits for the turn of the other one, and sees it", async () => {
     const path = database();
     const at = gate();
     const tools = [gatedTool("work", at)];
@@ -184,7 +184,7 @@ describe("two runtimes on one file", () => {
     expect(shown(here.session)).toEqual(["4 before"]);
   });
 
-  test("[CO3] a compaction whose lease was lost is made again on what the others committed", async () => {
+  test("[KC3] a compaction whose lease was lost is made again on what the others committed", async () => {
     const open = sharedFile();
     const at = gate();
     const here = await open({ plugins: [gated(at)], script: () => say("here") });
@@ -201,7 +201,7 @@ describe("two runtimes on one file", () => {
     expect(messages.map(textIn)).toEqual(["one", "here", "two", "there", "three", "there", "6 before"]);
   });
 
-  test("[CO3] a compaction that others keep overtaking is refused, and can be asked for again", async () => {
+  test("[KC3] a compaction that others keep overtaking is refused, and can be asked for again", async () => {
     const open = sharedFile();
     const other = await open({ clock: AHEAD, plugins: [gated(gate())], script: () => say("there") });
     let isOvertaken = true;
@@ -228,7 +228,7 @@ describe("two runtimes on one file", () => {
   });
 });
 
-test("[CO1] on a store that two runtimes share in memory, nothing is repeated either", async () => {
+test("[KC1] on a store that two runtimes share in memory, nothing is repeated either", async () => {
   const store = memoryStore();
   const at = gate();
   const here = await live({ store, plugins: [gated(at)], script: () => say("here") });
