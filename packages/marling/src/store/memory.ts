@@ -390,6 +390,7 @@ class MemoryStore implements Store {
       throw new MarlingError(
         "session_deleted",
         `session ${sessionId}: expected a live id, found one that was deleted`,
+        { details: { sessionId } },
       );
     }
   }

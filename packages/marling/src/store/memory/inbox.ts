@@ -106,7 +106,7 @@ export class Inbox {
     throw new MarlingError(
       "turn_cancelled",
       `session ${this.#sessionId}: turn ${row.turnId} was asked to end: ${row.cancel.reason}; expected a report that it was cancelled, found ${outcome.kind}`,
-      { details: { turnId: row.turnId, reason: row.cancel.reason } },
+      { details: { sessionId: this.#sessionId, inputId: row.inputId, reason: row.cancel.reason } },
     );
   }
 

@@ -55,7 +55,7 @@ export class TriggerTable {
       .filter((one) => sessionId === undefined || one.sessionId === sessionId)
       .filter((one) => source === undefined || one.source === source)
       .filter(({ subscriptionId }) => subscriptionId > cursor)
-      .sort((one, other) => (one.subscriptionId < other.subscriptionId ? -1 : 1));
+      .sort(byId);
     const items = found.slice(0, limit);
     const last = items.at(-1);
     return found.length > limit && last !== undefined ? { items, cursor: last.subscriptionId } : { items };
@@ -159,9 +159,11 @@ export class TriggerTable {
   }
 
   #matching({ source, topic }: NewOccurrence): readonly StoredSubscription[] {
-    return [...this.#subscriptions.values()].filter(
-      (one) => one.isEnabled && one.source === source && (one.topic === undefined || one.topic === topic),
-    );
+    return [...this.#subscriptions.values()]
+      .filter(
+        (one) => one.isEnabled && one.source === source && (one.topic === undefined || one.topic === topic),
+      )
+      .sort((one, other) => one.createdAt - other.createdAt || byId(one, other));
   }
 
   #reserve(
@@ -188,6 +190,10 @@ function nameOf({ occurrenceId, subscriptionId }: DeliveryName): string {
 function otherDefinition(subscriptionId: string): MarlingError {
   const message = `subscription ${subscriptionId}: expected the definition that it was made with, found another one`;
   return new MarlingError("idempotency_conflict", message, { details: { subscriptionId } });
+}
+
+function byId(one: StoredSubscription, other: StoredSubscription): number {
+  return one.subscriptionId < other.subscriptionId ? -1 : 1;
 }
 
 function otherPayload({ source, occurrenceId }: NewOccurrence): MarlingError {

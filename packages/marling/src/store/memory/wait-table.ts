@@ -25,6 +25,7 @@ export class WaitTable {
       throw new MarlingError(
         "invalid_input",
         `session ${sessionId}: wait ${name} of turn ${turnId}: expected a key for its kind ${wait.row.kind}, found one for ${kind}`,
+        { details: { sessionId, turnId, name } },
       );
     turn.set(name, wait);
     if (this.#byKey.has(keyHash)) return;

@@ -52,10 +52,10 @@ function endsOf(
   { from, as }: ForkRequest,
 ): { readonly source: SessionRow; readonly target: SessionRow | undefined } {
   const source = knownSession(db, from);
+  const target = knownSession(db, as); // A retired id is refused before anything else.
   if (source?.status !== "live") {
     throw new MarlingError("unknown_session", `session ${from}: expected a session to fork, found none`);
   }
-  const target = knownSession(db, as);
   if (target?.status === "live") {
     throw new MarlingError(
       "duplicate_session",
