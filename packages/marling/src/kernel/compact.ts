@@ -97,9 +97,12 @@ export async function compactInTurn(
   return true;
 }
 
+/** The effect of a compaction before the first round. */
+export const COMPACTION_KEY = "0.compact";
+
 /** Compacts before the first round, because a context transform asked. One that fails is reported, and the turn goes on. */
 export async function compactBeforeTurn(turn: TurnRun, instructions: string | undefined): Promise<void> {
-  const effect = { key: "0.compact", kind: "hook_phase" } as const;
+  const effect = { key: COMPACTION_KEY, kind: "hook_phase" } as const;
   await performEffect(turn, effect, async (scope) => {
     try {
       return await compactInTurn(scope, recordsOf([turn.inputMessage]), instructions);

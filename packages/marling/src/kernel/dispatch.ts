@@ -18,7 +18,7 @@ import type { ExecutionGrant } from "../tool/contract.ts";
 import { projectToolOutput } from "../tool/output.ts";
 import { runConcurrently } from "../tool/run-concurrently.ts";
 import { awaitApproval } from "./approval.ts";
-import { endedCall } from "./end-turn.ts";
+import { endedCall, endedUnprepared } from "./end-turn.ts";
 import {
   type PreparedDispatch,
   type PrepareOptions,
@@ -117,7 +117,7 @@ function begin(
   return isPromise(prepared) ? prepared.then(start) : start(prepared);
 }
 
-/** As `prepareCall`, in a turn that is ending: a call that was not prepared before did not begin. */
+/** As `prepareCall`, in a turn that is ending: hooks that an earlier run did not ask are not asked. */
 async function prepareEnding(
   scope: TurnRun,
   call: DispatchCall,
@@ -127,7 +127,7 @@ async function prepareEnding(
     return await prepareCall(scope, call, options);
   } catch (thrown) {
     if (thrown !== scope.control.ending) throw thrown;
-    return settled(call, await endedCall(scope, call, options.round));
+    return settled(call, await endedUnprepared(scope, call, options.round));
   }
 }
 

@@ -40,7 +40,7 @@ import { failedHookOutput } from "./failed-hook-output.ts";
 import { withHost } from "./services.ts";
 import { beforeToolCall } from "./tool-hooks.ts";
 import { preparedInTime } from "./tool-limit.ts";
-import { attemptKey, hasBegun, isRecorded, performEffect, type TurnRun } from "./turn-run.ts";
+import { attemptKey, type EffectOf, hasBegun, isRecorded, performEffect, type TurnRun } from "./turn-run.ts";
 
 /** A call that may run. */
 export interface ReadyCall {
@@ -151,7 +151,11 @@ async function prepareAsking(
     decide(scope, { call, resolved }, (input) => {
       checked = input;
     });
-  const effect = { key: `${round}.prepare.${call.callId}`, kind: "hook_phase" } as const;
+  const effect: EffectOf<Decision> = {
+    key: `${round}.prepare.${call.callId}`,
+    kind: "hook_phase",
+    ended: async () => (before?.kind === "ran" ? {} : undefined),
+  };
   const isAsked = asksSomebody(turn, resolved);
   const decision = isAsked ? await performEffect(turn, effect, ask) : await ask(turn);
   const now = Object.hasOwn(decision, "args") ? { ...call, args: decision.args as Json } : call;

@@ -6,13 +6,16 @@ import type { TurnOutcome } from "../model/turn.ts";
 import type { PreparedContext } from "../plugin/hook-context.ts";
 import { decodePreparedContext } from "../plugin/prepared-context.ts";
 import type { TurnRecord } from "../turn/effect.ts";
-import { runPhase } from "./directive.ts";
+import { noHooks, runPhase } from "./directive.ts";
 import { recordsOf } from "./hook-messages.ts";
 import { reportIssues } from "./lifecycle.ts";
 import { modelOf } from "./model-binding.ts";
 import { namedScope } from "./service-scope.ts";
 import { withHost } from "./services.ts";
 import { emitPluginEvents, type TurnRun, viewOf } from "./turn-run.ts";
+
+/** The scope of services that context transforms ask for. */
+export const CONTEXT_SCOPE = "0.context";
 
 export interface PreparedTurn {
   /** What the turn adds before the protocol begins: the input, and what hooks enqueued. */
@@ -49,7 +52,7 @@ export async function transformContext(turn: TurnRun): Promise<TransformedContex
   };
   const prepared = decodePreparedContext(
     await session.plugins.prepareTurnContext(
-      withHost(context, namedScope(turn, "0.context"), "history"),
+      withHost(context, namedScope(turn, CONTEXT_SCOPE), "history"),
       { messages: view.messages, promptContributions: [], toolProviders: [], includeBaseTools: true },
       session.parts.probe,
     ),
@@ -67,7 +70,7 @@ export async function prepare(turn: TurnRun): Promise<PreparedTurn> {
   if (!session.plugins.hasBeforeTurnHooks) return { records: input, outcome: undefined };
   const { messages, events, abort } = await runPhase(turn, {
     phase: "before_turn",
-    effect: { key: "0.hook.turn_before", kind: "hook_phase" },
+    effect: { key: "0.hook.turn_before", kind: "hook_phase", ended: noHooks },
     ask: (scope) => {
       const context = { sessionId: session.id, state: viewOf(turn, input), turnContext: turn.context };
       return session.plugins.beforeTurn(withHost(context, scope, "turn"), session.parts.probe);

@@ -9,7 +9,7 @@ import { type CommittedTurn, commitTurn, type TurnEnd } from "./commit-turn.ts";
 import { compactBeforeTurn } from "./compact.ts";
 import type { Refusal } from "./count-recovery.ts";
 import { drive } from "./drive.ts";
-import { endTurn } from "./end-turn.ts";
+import { endAtRecords, endTurn } from "./end-turn.ts";
 import type { PlannedEnvironment } from "./environment.ts";
 import { type FinalizedTurn, finalize } from "./finalize.ts";
 import { reportIssues } from "./lifecycle.ts";
@@ -139,7 +139,7 @@ async function runPhases(turn: TurnRun, refusal: Refusal | undefined): Promise<F
   const { control, inputMessage } = turn;
   try {
     if (refusal?.keepsRecords === false) throw refusal.fault;
-    if (refusal !== undefined) control.end(refusal.fault);
+    if (refusal !== undefined) await endAtRecords(turn, refusal.fault);
     else await showContext(turn);
     const finalized = await finalize(turn, await drive(turn, await prepare(turn)));
     return control.ending === undefined ? finalized : await endTurn(turn, finalized);
@@ -156,7 +156,7 @@ async function runPhases(turn: TurnRun, refusal: Refusal | undefined): Promise<F
   }
 }
 
-/** What the model is shown before the first round. A turn that is ending shows nothing to a model. */
+/** The context before the first round, as the model is shown it. */
 async function showContext(turn: TurnRun): Promise<void> {
   if (turn.extension !== undefined) await validateExtension(turn);
   const { shown, compact } = await transformContext(turn);

@@ -2,7 +2,8 @@
 //   OV1  every recorded outcome of a turn says its version; one that says none is of version 1.
 //   OV2  older versions are read. A turn with an outcome of a newer one is left as it is, for a process that can read it.
 // Version 2 differs from version 1 in what is kept of a request: always the text itself where that is short, and of a model
-// call the messages since the call before it.
+// call the messages since the call before it. An outcome inside another effect has `within` (model/journal.ts), which releases
+// before it ignore and outcomes of theirs lack.
 
 import { MarlingError } from "../base/errors.ts";
 import type { JournalRecord } from "./journal.ts";

@@ -73,6 +73,17 @@ test("[SL14] a process killed around the commit that stores all of the head is r
   kills += report.kills;
 }, 900_000);
 
+test("[RV3] processes killed again and again at one boundary keep what had finished", async () => {
+  const report = await crashAtEveryEffect(new URL("./scenarios/ended.mjs", import.meta.url), {
+    distinct: !EVERYWHERE,
+    repeat: 6,
+    ...(EVERYWHERE ? {} : { limit: 24 }),
+  });
+  expect(report.kills).toBeGreaterThanOrEqual(16);
+  expect(report.lives).toBeGreaterThan(report.kills * 3);
+  kills += report.kills;
+}, 900_000);
+
 test("they are killed at 300 boundaries or more", () => {
   expect(kills).toBeGreaterThanOrEqual(300);
 });
@@ -103,6 +114,8 @@ test("[RV1] a turn that kills its process every time is ended by its fourth reco
   expect(JSON.parse(last.stdout)).toEqual({
     said: [
       ["user", "go"],
+      ["assistant", ""],
+      ["tool", expect.stringContaining("It may have taken effect")],
       ["user", "go on"],
       ["assistant", "fine again"],
     ],

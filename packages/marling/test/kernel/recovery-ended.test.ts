@@ -5,6 +5,7 @@ import { sqliteStore } from "marling/sqlite";
 import { callTool, callTools, type ScriptFunction, say } from "marling/testing";
 import { expect, test } from "vitest";
 import type { JournalRecord } from "../../src/model/journal.ts";
+import type { HostServices } from "../../src/plugin/host-services.ts";
 import type { CallStore } from "../../src/testing/faulty-store.ts";
 import {
   database,
@@ -332,4 +333,65 @@ test("[RV4] a turn whose end is interrupted as well ends with its input alone, a
   expect(report).toMatchObject({ outcome: { code: "recovery_exhausted" }, toolCalls: [] });
   expect((await session.run("on")).text).toBe("fine again");
   expect(transcript(session)).toEqual(["user: go", "user: on", "assistant: fine again"]);
+});
+
+test("[RV3] calls that had finished are kept when hooks before turns and calls were added since", async () => {
+  const path = database();
+  const tools = (at: Gate): readonly ToolDefinition[] => [
+    quickTool("pay", { replay: "unsafe" }) as ToolDefinition,
+    gatedTool("poison", at) as ToolDefinition,
+  ];
+  const script: ScriptFunction = (request) => callTool(rounds(request) === 0 ? "pay" : "poison");
+  await die(path, 4, (at) => ({ tools: tools(at), script }));
+  const asked: string[] = [];
+  const added = plugin("added", {
+    turn: { before: () => void asked.push("before") },
+    toolCalls: { before: () => void asked.push("call") },
+    prompt: () => void asked.push("prompt"),
+  } as never);
+  const { session } = await live({
+    store: sqliteStore({ path }),
+    tools: tools(gate()),
+    script,
+    plugins: [added],
+  });
+  const report = await session.turn("go", { key: "k" }).result;
+  expect(report.outcome).toMatchObject({ code: "recovery_exhausted" });
+  expect(report.toolCalls.map(({ output }) => output.outcome.kind)).toEqual(["success", "failure"]);
+  expect(asked).toEqual([]);
+});
+
+test("[RV3] what context transforms had used, and a compaction before the turn, are kept", async () => {
+  const path = database();
+  const asking = plugin("asking", {
+    context: {
+      prepareTurn: {
+        transform: async (
+          ctx: { readonly host: HostServices },
+          prepared: { readonly messages: readonly Message[] },
+        ) => {
+          await ctx.host.directLlmCompletion({ messages: "aside" }, "transform");
+          return { ...prepared, compact: {} };
+        },
+      },
+      compact: {
+        compact: async (ctx: { readonly host: HostServices }) => {
+          await ctx.host.directLlmCompletion({ messages: "aside" }, "compaction");
+          return { initialNodes: [{ kind: "message", message: { role: "user", content: "before" } }] };
+        },
+      },
+    },
+  } as never);
+  const script: ScriptFunction = (request) =>
+    userTexts(request).includes("aside")
+      ? say("aside", { usage: { input: 5, output: 0 } })
+      : callTool("poison");
+  const options = (at: Gate) => ({ tools: [gatedTool("poison", at)], script, plugins: [asking] });
+  await die(path, 4, options);
+  const { session, model } = await live({ store: sqliteStore({ path }), ...options(gate()) });
+  const { outcome } = await session.turn("go", { key: "k" }).result;
+  expect(outcome).toMatchObject({ code: "recovery_exhausted" });
+  expect(ledger(session)).toContain("transform default 5+0");
+  expect(ledger(session)).toContain("compaction default 5+0");
+  expect([session.read().frames.length, model.requests.length]).toEqual([2, 0]);
 });

@@ -6,6 +6,7 @@
 //   CE6  closed politely at a boundary instead, a process leaves nothing worse behind than a kill; with a grace in which
 //        everything can end, no call is cut.
 //   CE7  a message id is in a session once, in every session of the store.
+//   CE8  with `repeat` the processes that recover are killed at the same boundary too, as often as they come to it.
 //   CE5  a boundary that a run does not come to, because its timing was another, is tried again, then counted as missed.
 
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -30,6 +31,8 @@ export interface CrashOptions {
   readonly distinct?: boolean;
   /** At most so many boundaries, spread over the scenario. */
   readonly limit?: number;
+  /** How many processes in a row are killed at the boundary before one may live to its end; 1 by default. */
+  readonly repeat?: number;
   /** Every `of`-th boundary, beginning with the `index`-th: several machines share a scenario. */
   readonly shard?: { readonly index: number; readonly of: number };
   /**
@@ -69,6 +72,7 @@ interface CrashTest {
   readonly folder: string;
   readonly timeoutMs: number;
   readonly close: CrashOptions["close"];
+  readonly repeat: number;
   lives: number;
 }
 
@@ -95,9 +99,10 @@ export async function crashAtEveryEffect(
 ): Promise<CrashReport> {
   const url = typeof module === "string" ? pathToFileURL(resolve(module)).href : module.href;
   const folder = mkdtempSync(join(tmpdir(), "marling-crash-"));
-  const { timeoutMs = 60_000, close } = options;
+  const { timeoutMs = 60_000, repeat = 1, close } = options;
   try {
-    const test: CrashTest = { url, scenario: await loadScenario(url), folder, timeoutMs, close, lives: 0 };
+    const scenario = await loadScenario(url);
+    const test: CrashTest = { url, scenario, folder, timeoutMs, repeat, close, lives: 0 };
     const whole = await liveWhole(test);
     const report = await killAtEach(test, whole, options);
     if (report.failures.length > 0) throw Object.assign(new Error(listed(url, report)), { report });
@@ -173,7 +178,10 @@ async function killAt(test: CrashTest, whole: Whole, { boundary, name }: Chosen)
     const ledger = new CrashLedger(test.scenario);
     const folder = newFolder(test, `${boundary}-${attempt}`);
     const first = await live(test, ledger, { folder, deadly: name });
-    const last = first.isKilled ? await live(test, ledger, { folder }) : first;
+    let last = first;
+    for (let kills = 1; last.isKilled && kills < test.repeat; kills += 1)
+      last = await live(test, ledger, { folder, deadly: name });
+    if (last.isKilled) last = await live(test, ledger, { folder });
     const why = last.trouble ?? violationsOf(ledger) ?? differenceOf(test, ledger, whole);
     rmSync(folder, { recursive: true, force: true });
     if (why !== undefined) return { kind: "failed", why };

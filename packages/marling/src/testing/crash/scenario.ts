@@ -31,7 +31,7 @@ export type CrashRuntimeOptions = Omit<RuntimeOptions, "model" | "store">;
 
 /** The process that is killed, as a scenario sees it. */
 export interface CrashWatch {
-  /** 1 in the process that is killed, 2 in the one that recovers. */
+  /** 1 in the first process, one more in each that recovers. */
   readonly life: number;
   /** Where the store is; it outlives the process, so a scenario may leave itself notes in it. */
   readonly folder: string;
