@@ -4,18 +4,25 @@
 //   MC3  a call that an earlier run made is shown again as what counts of it: its last attempt, with the reasoning and
 //        the text that hooks let through, and nothing of attempts that were given up.
 
-import { isPromise } from "../base/deferred.ts";
-import { MarlingError, messageOf } from "../base/errors.ts";
 import { unreachable } from "../base/unreachable.ts";
 import type { ModelRequest } from "../llm/contract.ts";
 import type { ModelOutcome, ModelResponse, ResponsePart } from "../model/model-response.ts";
-import { visibleTexts } from "../model/model-response.ts";
+import { RAW_ANSWER_VERSION } from "../model/outcome-version.ts";
 import type { ModelCallRecord } from "../model/turn.ts";
 import { NO_USAGE } from "../model/usage.ts";
 import type { StreamFinishReason } from "../plugin/hook-context.ts";
-import type { Awaitable } from "../plugin/hooks.ts";
 import { serviceView } from "../plugin/host-services.ts";
 import type { ModelCallResult, TurnEffect, TurnRecord } from "../turn/effect.ts";
+import {
+  finishAnswer,
+  type HowItEnded,
+  hasAnswerHooks,
+  howItFailed,
+  type LiveAnswer,
+  type RecordedCall,
+  showAgain,
+  showAnswer,
+} from "./answer-hooks.ts";
 import { callPort } from "./call-port.ts";
 import { finishStream } from "./finish-stream.ts";
 import { modelOf } from "./model-binding.ts";
@@ -26,10 +33,10 @@ import type { ModelBinding } from "./parts.ts";
 import { hostServices } from "./services.ts";
 import { reach } from "./session-reach.ts";
 import type { TraceSpan } from "./session-trace.ts";
-import { callSlot, callSlotNow } from "./slot-call.ts";
+import { callSlot } from "./slot-call.ts";
 import { spend } from "./spending.ts";
 import { type AttemptEnd, modelCallPayload, TracedAttempt } from "./trace-model.ts";
-import { emitPluginEvents, performEffect, showRecords, type TurnRun, viewOf } from "./turn-run.ts";
+import { performEffect, showRecords, type TurnRun, viewOf } from "./turn-run.ts";
 import { processServices } from "./work-host.ts";
 
 type ModelEffect = Extract<TurnEffect, { kind: "model_call" }>;
@@ -40,6 +47,8 @@ interface ModelCall {
   /** What its attempts came to, oldest first. */
   readonly made: ModelCallRecord[];
   readonly span: TraceSpan | undefined;
+  /** The attempt whose answer waits for its hooks. */
+  live: LiveAnswer | undefined;
 }
 
 interface Attempt {
@@ -56,11 +65,8 @@ interface Ended<Result extends ModelCallResult = ModelCallResult> {
   readonly reason?: Exclude<StreamFinishReason, "attempt_reset">;
   /** What was shown, where it is not the text of the response. */
   readonly prose?: readonly string[];
-}
-
-/** A call as it is recorded. Plain JSON. */
-interface RecordedCall extends Pick<Ended, "result" | "prose"> {
-  readonly calls: readonly ModelCallRecord[];
+  /** Set when hooks of the answer are still to run. */
+  readonly live?: LiveAnswer;
 }
 
 export async function performModelCall(
@@ -71,28 +77,34 @@ export async function performModelCall(
   const { key, kind, round } = effect;
   const made: ModelCallRecord[] = [];
   const span = turn.session.trace?.open();
+  const call: ModelCall = { round, records, made, span, live: undefined };
   const { model } = turn.session.policy;
   let isReplayed = false;
   const replayed = (recorded: RecordedCall): void => {
     isReplayed = true;
-    showAgain(turn, recorded, round);
+    if (recorded.raw === undefined) showAgain(turn, recorded, { round });
+    else made.push(...recorded.calls);
   };
   // Not the model: a session that is opened anew may have another one, which goes on from what was said.
   const asks = { messages: messageIds(records, turn.askedRecords) };
   const formerly = (): typeof asks => ({ messages: messageIds(records) });
+  const version = ({ raw }: RecordedCall): number | undefined =>
+    raw === undefined ? undefined : RAW_ANSWER_VERSION;
   turn.askedRecords = records.length;
   showRecords(turn, records);
   try {
-    const recorded = await performEffect<RecordedCall>(
-      turn,
-      { key, kind, replayed, asks, formerly },
-      (scope) => callModel(scope, { round, records, made, span }),
-    );
+    const effect = { key, kind, replayed, asks, formerly, version };
+    const answered = await performEffect<RecordedCall>(turn, effect, (scope) => callModel(scope, call));
+    const { raw, result: outcome } = answered;
+    const recorded =
+      raw === undefined || outcome.kind === "switch_frame"
+        ? answered
+        : await finishAnswer(turn, { round, raw, result: outcome, made, isReplayed, live: call.live });
     const { calls, result } = recorded;
     span?.close("model_call", modelCallPayload({ round, model, calls, result, replayed: isReplayed }));
-    turn.log.modelCalls.push(...recorded.calls);
-    spend(turn.session, recorded.calls);
-    return recorded.result;
+    turn.log.modelCalls.push(...calls);
+    spend(turn.session, calls);
+    return result;
   } catch (thrown) {
     span?.close("model_call", modelCallPayload({ round, model, calls: made, replayed: false }));
     turn.log.modelCalls.push(...made); // What was paid for stays in the report, whatever ended the turn.
@@ -114,13 +126,16 @@ function messageIds(records: readonly TurnRecord[], from = 0): string {
 }
 
 async function callModel(turn: TurnRun, call: ModelCall): Promise<RecordedCall> {
+  const { made } = call;
   try {
-    const { reason, result, prose } = await tryModels(turn, call);
-    const told = reason === undefined ? undefined : finishStream(turn, reason);
-    if (told !== undefined) await told;
-    return { result, ...(prose === undefined ? {} : { prose }), calls: call.made };
+    const { reason, result, prose, live } = await tryModels(turn, call);
+    if (reason === undefined || (live === undefined && !hasAnswerHooks(turn)))
+      return { result, ...(prose === undefined ? {} : { prose }), calls: made };
+    call.live = live;
+    const raw = { reason, isStreamed: live?.stream.hasText === true };
+    return { result, calls: [...made], raw }; // The hooks replace the last record of `made`.
   } catch (thrown) {
-    if (call.made.length > 0) await finishStream(turn, "provider_error");
+    if (made.length > 0) await finishStream(turn, "provider_error");
     throw thrown;
   }
 }
@@ -214,8 +229,13 @@ async function attempt(turn: TurnRun, ask: Attempt, made: ModelCallRecord[]): Pr
   });
   const { trace, parts } = turn.session;
   const traced = trace && new TracedAttempt(trace, { ...ask, parent: ask.span });
-  const finish = (end: AttemptEnd, how: Omit<ModelCallRecord, keyof typeof common | "usage">): void => {
-    const record = { ...common, ...how, usage: stream.usage ?? NO_USAGE };
+  const recordOf = (how: HowItEnded): ModelCallRecord => ({
+    ...common,
+    ...how,
+    usage: stream.usage ?? NO_USAGE,
+  });
+  const finish = (end: AttemptEnd, how: HowItEnded): void => {
+    const record = recordOf(how);
     made.push(record);
     traced?.end(record, end);
     turn.emit({ kind: "model_call", phase: "finished", round, record });
@@ -225,19 +245,22 @@ async function attempt(turn: TurnRun, ask: Attempt, made: ModelCallRecord[]): Pr
     const { signal } = stream;
     const sink = traced === undefined ? stream.sink : traced.sink(stream.sink);
     const end = await stream.settle(callPort(ask, { sink, signal, blobs: parts.store.blobs }));
-    const concluded = conclude(turn, stream, end);
-    const ended = isPromise(concluded) ? await concluded : concluded;
+    const ended = endedBy(stream, end);
+    if (ended.reason !== undefined && hasAnswerHooks(turn, stream)) {
+      made.push(recordOf(howItEnded(ended)));
+      return { ...ended, live: { stream, trace: (record, result) => traced?.end(record, result) } };
+    }
+    const shown = showEnded(turn, ended, stream);
     finish(ended.result, howItEnded(ended));
-    return ended;
+    return { ...ended, ...shown };
   } catch (thrown) {
-    const code = MarlingError.is(thrown) ? thrown.code : "runtime_error";
-    finish({ kind: "thrown", thrown }, { outcome: "failed", code, message: messageOf(thrown) });
+    finish({ kind: "thrown", thrown }, howItFailed(thrown));
     throw thrown;
   }
 }
 
-/** What the attempt came to, after the response hooks; at once where there are none. */
-function conclude(turn: TurnRun, stream: ModelStream, end: StreamEnd): Awaitable<Ended<ModelOutcome>> {
+/** What an attempt came to, as the stream hooks left it. */
+function endedBy(stream: ModelStream, end: StreamEnd): Ended<ModelOutcome> {
   switch (end.kind) {
     case "cancelled":
       return {
@@ -245,30 +268,19 @@ function conclude(turn: TurnRun, stream: ModelStream, end: StreamEnd): Awaitable
         reason: "cancelled",
       };
     case "aborted":
-      return hasResponseHooks(turn)
-        ? transformResponse(turn, spoken(stream)).then((result) => ({ result, reason: "aborted" }))
-        : { result: { kind: "response", response: spoken(stream) }, reason: "aborted" };
+      return { result: { kind: "response", response: spoken(stream) }, reason: "aborted" };
     case "failure":
       return { result: { ...end, failure: { ...end.failure, usage: stream.usage ?? NO_USAGE } } };
-    case "response": {
-      const seen = asSeen(end.response, stream);
-      return hasResponseHooks(turn)
-        ? transformResponse(turn, seen).then(({ response }) => complete(turn, stream, response))
-        : complete(turn, stream, seen);
-    }
+    case "response":
+      return { result: { kind: "response", response: asSeen(end.response, stream) }, reason: "complete" };
     default:
       return unreachable(end);
   }
 }
 
-/** A response that counts as it is; of its text, what watchers have not seen is shown. */
-function complete(turn: TurnRun, stream: ModelStream, response: ModelResponse): Ended<ModelOutcome> {
-  const shown = stream.hasText ? showRest(turn, response, stream) : showProse(turn, response, stream.round);
-  return { result: { kind: "response", response }, reason: "complete", ...shown };
-}
-
-function hasResponseHooks({ session }: TurnRun): boolean {
-  return session.plugins.hasAssistantResponseHooks;
+function showEnded(turn: TurnRun, { result, reason }: Ended, stream: ModelStream): Pick<Ended, "prose"> {
+  const isWhole = result.kind === "response" && reason === "complete";
+  return isWhole ? showAnswer(turn, result.response, stream) : {};
 }
 
 /** What was said before the stream ended early. */
@@ -295,60 +307,7 @@ function withText(parts: readonly ResponsePart[], text: string): readonly Respon
   return [...parts.slice(0, place).filter(isOther), shown, ...parts.slice(place).filter(isOther)];
 }
 
-/** The response after its hooks. What was used is not theirs to change. */
-async function transformResponse(
-  turn: TurnRun,
-  response: ModelResponse,
-): Promise<Extract<ModelOutcome, { kind: "response" }>> {
-  const { plugins, id } = turn.session;
-  const transforms = await plugins.transformAssistantResponse(id, response);
-  for (const { pluginId, value } of transforms) emitPluginEvents(turn, pluginId, value.events ?? []);
-  const last = transforms.at(-1)?.value.response ?? response;
-  return { kind: "response", response: { ...last, usage: response.usage } };
-}
-
-/** What hooks held back from a stream and gave with the response: it goes on where the stream ended. */
-function showRest(turn: TurnRun, { parts }: ModelResponse, stream: ModelStream): Pick<Ended, "prose"> {
-  if (!stream.isHooked) return {};
-  const said = parts.map((part) => (part.kind === "text" ? part.text : "")).join("");
-  if (said.startsWith(stream.text)) showText(turn, said.slice(stream.text.length), stream.round);
-  return {};
-}
-
-/** Text that was not streamed is shown at once, through the prose projector. */
-function showProse(turn: TurnRun, response: ModelResponse, round: number): Pick<Ended, "prose"> {
-  const { session } = turn;
-  const { proseProjector } = session.plugins;
-  const site = { slot: "output.prose_projector", callback: "proseProjector", code: "hook_failed" } as const;
-  const prose = visibleTexts(response).map((said) =>
-    proseProjector === undefined ? said : callSlotNow(session, site, () => proseProjector(said)),
-  );
-  for (const text of prose) showText(turn, text, round);
-  const said = response.parts.map((part) => (part.kind === "text" ? part.text : ""));
-  return prose.join("") === said.join("") ? {} : { prose };
-}
-
-function showAgain(turn: TurnRun, { result, prose, calls }: RecordedCall, round: number): void {
-  const record = calls.at(-1);
-  if (record === undefined) return;
-  turn.emit({ kind: "model_call", phase: "started", round, model: record.model });
-  for (const part of result.kind === "response" ? result.response.parts : []) {
-    if (part.kind === "reasoning" && part.text !== "")
-      turn.emit({ kind: "reasoning_delta", round, text: part.text });
-    if (part.kind === "text" && prose === undefined) showText(turn, part.text, round);
-  }
-  for (const text of prose ?? []) showText(turn, text, round);
-  turn.emit({ kind: "model_call", phase: "finished", round, record });
-}
-
-function showText(turn: TurnRun, text: string, round: number): void {
-  if (text !== "") turn.emit({ kind: "text_delta", round, text });
-}
-
-function howItEnded({
-  result,
-  reason,
-}: Ended<ModelOutcome>): Pick<ModelCallRecord, "outcome" | "finish" | "code" | "message"> {
+function howItEnded({ result, reason }: Ended<ModelOutcome>): HowItEnded {
   if (result.kind === "response") {
     const outcome = reason === "aborted" || reason === "cancelled" ? reason : "completed";
     return { outcome, finish: result.response.finish };

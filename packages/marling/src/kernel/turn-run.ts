@@ -6,7 +6,7 @@ import type { EffectKind, EffectOptions, TurnName } from "../effects/contract.ts
 import type { EffectKey, InputId, NodeId, TurnId } from "../model/ids.ts";
 import type { Json, JsonObject } from "../model/json.ts";
 import type { Message } from "../model/message.ts";
-import { OUTCOME_VERSION } from "../model/outcome-version.ts";
+import { RECORDED_VERSION } from "../model/outcome-version.ts";
 import type { ToolCallRecord } from "../model/tool-output.ts";
 import type { ModelCallRecord, PluginEvent, TurnEvent, TurnIssue, TurnOutcome } from "../model/turn.ts";
 import type { UsageEntry } from "../model/usage.ts";
@@ -143,6 +143,8 @@ export interface EffectOf<T> {
   readonly asks?: Readonly<Record<string, string>>;
   /** What version 1 of an outcome may have kept of the same request, where that was something else. */
   readonly formerly?: () => Readonly<Record<string, string>>;
+  /** The version of its outcome, where older releases would read it wrongly. */
+  readonly version?: (value: T) => number | undefined;
 }
 
 /** What most effects leave behind. */
@@ -230,7 +232,7 @@ function performLive<T>(
     const { generation } = session.plugins.toolRegistry;
     return act().then((value) => {
       const adopting = adoptInner(scope, effect.key);
-      const record = (): Recorded<T> => recordOf(turn, value, { scope, generation, asks: effect.asks });
+      const record = (): Recorded<T> => recordOf(turn, value, { scope, generation, effect });
       return isPromise(adopting) ? adopting.then(record) : record();
     });
   };
@@ -253,12 +255,14 @@ function begun<T>(begin: () => Promise<T>): Promise<T> {
 function recordOf<T>(
   turn: TurnRun,
   value: T,
-  { scope, generation, asks }: { scope: TurnRun; generation: number; asks: EffectOf<T>["asks"] },
+  { scope, generation, effect }: { scope: TurnRun; generation: number; effect: EffectOf<T> },
 ): Recorded<T> {
+  const { asks } = effect;
   turn.control.refuseLost();
   const left = together(leftIn(scope, turn), movedState(turn, { scope, generation }));
   const { within } = turn;
-  const record = { version: OUTCOME_VERSION, value, left, ...(within === undefined ? {} : { within }) };
+  const version = effect.version?.(value) ?? RECORDED_VERSION;
+  const record = { version, value, left, ...(within === undefined ? {} : { within }) };
   return asks === undefined ? record : { ...record, asked: marksOf(asks) };
 }
 

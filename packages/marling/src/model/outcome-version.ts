@@ -4,12 +4,21 @@
 // Version 2 differs from version 1 in what is kept of a request: always the text itself where that is short, and of a model
 // call the messages since the call before it. An outcome inside another effect has `within` (model/journal.ts), which releases
 // before it ignore and outcomes of theirs lack.
+// Version 3 is a model call whose answer waits for its hooks: an older release would take the answer without them. Outcomes
+// say the oldest version that reads them right.
 
 import { MarlingError } from "../base/errors.ts";
 import type { JournalRecord } from "./journal.ts";
 import { isJsonObject, type Json } from "./json.ts";
 
-export const OUTCOME_VERSION = 2;
+/** The newest version that is read here. */
+export const OUTCOME_VERSION = 3;
+
+/** The version of most outcomes. */
+export const RECORDED_VERSION = 2;
+
+/** The version of a model call whose answer waits for its hooks. */
+export const RAW_ANSWER_VERSION = 3;
 
 /** The version of an outcome. */
 export function versionOf(outcome: Json | undefined): number {

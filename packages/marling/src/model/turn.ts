@@ -82,7 +82,7 @@ export type TurnEvent =
   | { readonly kind: "turn_started"; readonly turnId: string }
   | { readonly kind: "text_delta"; readonly round: number; readonly text: string }
   | { readonly kind: "reasoning_delta"; readonly round: number; readonly text: string }
-  /** Everything shown of this round's text and reasoning is void: the call is made again. */
+  /** Everything shown of this round's text and reasoning is void: the call is made again, or its answer shown again. */
   | {
       readonly kind: "attempt_reset";
       readonly round: number;

@@ -22,6 +22,7 @@ test.each([
   ["tools", 40],
   ["mixed", 26],
   ["hooks", 50],
+  ["answers", 20],
   ["frames", 25],
   ["listening", 30],
   ["beside", 20],

@@ -106,8 +106,6 @@ describe("a text turn", () => {
     // Inside the model call: its outcome holds what they did, and rides with the commit.
     ["model.request", { model: { request: silent } }, FREE],
     ["output.stream", { output: { stream: silent } }, FREE],
-    ["output.response", { output: { response: silent } }, FREE],
-    ["output.streamFinished", { output: { streamFinished: silent } }, FREE],
     // Never asked: there is no call.
     ["toolCalls.before", { toolCalls: { before: silent } }, FREE],
     ["toolCalls.after", { toolCalls: { after: silent } }, FREE],
@@ -118,6 +116,13 @@ describe("a text turn", () => {
     ["context.prepareTurn", { context: { prepareTurn: { transform: silent } } }, ONE_MORE],
     ["turn.before and prompt", { turn: { before: silent }, prompt: () => [] }, ONE_MORE],
     // After the model call, which was paid for: it is written before they run.
+    ["output.response", { output: { response: silent } }, ONE_MORE],
+    ["output.streamFinished", { output: { streamFinished: silent } }, ONE_MORE],
+    [
+      "output.response and output.streamFinished",
+      { output: { response: silent, streamFinished: silent } },
+      ONE_MORE,
+    ],
     ["turn.checkpoint", { turn: { checkpoint: silent } }, ONE_MORE],
     ["turn.after", { turn: { after: silent } }, ONE_MORE],
     ["turn.checkpoint and turn.after", { turn: { checkpoint: silent, after: silent } }, ONE_MORE],
@@ -136,17 +141,21 @@ describe("a text turn", () => {
     expect(writes).toEqual(expected);
   });
 
-  test("[E4] plugin state that changes costs no transaction of its own", async () => {
+  test.each([
+    ["output.stream", FREE],
+    ["output.response", ONE_MORE],
+  ] as const)("[E4] plugin state that %s changes costs no transaction of its own", async (hook, expected) => {
     const counter = definePlugin({
       id: "counter",
       build: (ctx) => {
         const count = ctx.durable({ version: 1, initial: () => 0 });
-        return { output: { response: () => void count.update((n) => n + 1) } };
+        const add = () => void count.update((n) => n + 1);
+        return { output: hook === "output.stream" ? { stream: add } : { response: add } };
       },
     });
     const { session, writes } = await counted({ plugins: [counter()] });
     await session.run("go");
-    expect(writes).toEqual(FREE);
+    expect(writes).toEqual(expected);
   });
 });
 

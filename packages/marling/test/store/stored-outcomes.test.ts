@@ -9,6 +9,7 @@ import { scriptedModel } from "marling/testing";
 import { expect, onTestFinished, test } from "vitest";
 import type { Json } from "../../src/model/json.ts";
 import { OUTCOME_VERSION, versionOf } from "../../src/model/outcome-version.ts";
+import * as hooked from "./fixtures/hooked-answers/world.mjs";
 import { PROGRAMS } from "./fixtures/v2/world.mjs";
 import { query, temporaryFolder } from "./sqlite-support.ts";
 
@@ -18,11 +19,21 @@ const FOLDERS: ReadonlyMap<number, string> = new Map([
   [2, "outcomes-v2"],
 ]);
 
+/** Files of turns whose answers have hooks, with the versions of their outcomes: cut behind the hooks, and inside one. */
+const HOOKED: readonly (readonly [file: string, versions: readonly number[]])[] = [
+  ["v2-behind.db", [2]],
+  ["v3-behind.db", [3, 2]],
+  ["v3-inside.db", [3]],
+];
+
 /** A copy of a file with a turn that was cut. */
 function copied(version: number): string {
+  return copyOf(`${FOLDERS.get(version)}/cut-in-tool.db`);
+}
+
+function copyOf(fixture: string): string {
   const path = join(temporaryFolder(), "store.db");
-  const file = new URL(`fixtures/${FOLDERS.get(version)}/cut-in-tool.db`, import.meta.url);
-  copyFileSync(fileURLToPath(file), path);
+  copyFileSync(fileURLToPath(new URL(`fixtures/${fixture}`, import.meta.url)), path);
   return path;
 }
 
@@ -52,7 +63,7 @@ async function versions(path: string): Promise<readonly number[]> {
 }
 
 test("the newest version of outcomes has a file", () => {
-  expect(Math.max(...FOLDERS.keys())).toBe(OUTCOME_VERSION);
+  expect(Math.max(...FOLDERS.keys(), ...HOOKED.flatMap(([, found]) => found))).toBe(OUTCOME_VERSION);
 });
 
 test.each([...FOLDERS.keys()])(
@@ -71,12 +82,12 @@ test.each([...FOLDERS.keys()])(
 );
 
 test("[OV2] a turn with an outcome of a newer version is left as it is, however often somebody tries", async () => {
-  const path = copied(OUTCOME_VERSION);
-  const newer = `replace(entry, '"version":${OUTCOME_VERSION}', '"version":${OUTCOME_VERSION + 1}')`;
+  const path = copied(2);
+  const newer = `replace(entry, '"version":2', '"version":${OUTCOME_VERSION + 1}')`;
   await query(path, `UPDATE journal SET entry = ${newer} WHERE at = (SELECT max(at) FROM journal)`);
   const before = await query(path, "SELECT at, entry, outcome FROM journal");
   const mixed = await versions(path);
-  expect(new Set(mixed)).toEqual(new Set([OUTCOME_VERSION, OUTCOME_VERSION + 1]));
+  expect(new Set(mixed)).toEqual(new Set([2, OUTCOME_VERSION + 1]));
   for (let attempt = 1; attempt <= 5; attempt += 1) {
     const { runtime, done } = open(path);
     const session = await runtime.session("s");
@@ -88,3 +99,30 @@ test("[OV2] a turn with an outcome of a newer version is left as it is, however 
   expect(await query(path, "SELECT at, entry, outcome FROM journal")).toEqual(before);
   expect(await query(path, "SELECT session FROM leases WHERE owner IS NOT NULL")).toEqual([]);
 });
+
+test.each(HOOKED)(
+  "[OV1] a turn of %s finishes, and no answer is bought or hooked twice",
+  async (file, found) => {
+    const path = copyOf(`hooked-answers/${file}`);
+    expect(await versions(path)).toEqual(found);
+    const done: string[] = [];
+    const world = { cut: () => undefined, see: (hook: string) => void done.push(hook) };
+    const model = scriptedModel((request) => {
+      done.push("asked");
+      return hooked.answer(request);
+    });
+    const store = sqliteStore({ path });
+    const runtime = createRuntime({ ...hooked.options(world), store, model, owner: "finisher" });
+    onTestFinished(() => runtime.close());
+    await runtime.recover();
+    const session = await runtime.session("s");
+    const { text, modelCalls } = await session.turn("go", { key: "go" }).result;
+    expect(text).toBe("DONE!");
+    expect(modelCalls).toHaveLength(2);
+    const isInside = file.includes("inside");
+    const first = ["response", "finished complete"];
+    const second = ["stream done", "response", "finished complete"];
+    expect(done).toEqual([...(isInside ? first : []), "asked", ...second]);
+    expect(await session.query("hooked.seen", {})).toEqual(["stream let me pay", ...first, ...second]);
+  },
+);
