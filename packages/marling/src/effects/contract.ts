@@ -19,6 +19,8 @@ export interface TurnName {
   readonly turnId: TurnId;
   /** The generation of the lease that whoever asks holds; what is written under another is refused. */
   readonly lease?: number | undefined;
+  /** Aborted when the turn is cancelled or lost: what is refused is not written again for long. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface EffectRequest extends TurnName {
@@ -59,9 +61,14 @@ export interface EffectHost {
   leave?(turn: TurnName, key?: EffectKey): readonly Json[] | Promise<readonly Json[]>;
   /**
    * Writes what is known of a turn and not written yet: all of it before the turn is left alone, and what was paid for
-   * before code that is no effect. A host may write more than it is asked for.
+   * before code that is no effect. A host may write more than it is asked for. `once` is `all`, tried once.
    */
-  flush?(turn: TurnName, what: "all" | "paid"): Promise<void>;
+  flush?(turn: TurnName, what: "all" | "paid" | "once"): Promise<void>;
+  /**
+   * A fault ended this run of the turn. Outcomes that could not be written are kept for a later run in this process;
+   * without it, `forget` is called.
+   */
+  abandon?(turn: TurnName): void;
   /** The turn is committed, or left alone for a while: nothing of it need be kept in memory. */
   forget?(turn: TurnName): void;
 }

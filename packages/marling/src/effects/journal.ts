@@ -11,10 +11,16 @@
 //   JE9  of a turn that is begun as a new one nothing is read.
 //   JE10 an outcome is ahead until the run has come to its effect, or is done with an effect that encloses it. A model
 //        call encloses nothing but ends everything before it: outcomes recorded before it are no longer ahead behind it.
+//   JE11 a write that the store refuses is tried again for a bounded time; then the effects that wait for it fail.
+//   JE12 outcomes that could not be written stay in memory when a fault ends the run. A later run in this process has them,
+//        unless another process has recorded something of the turn meanwhile. An effect whose mark could not be written has
+//        not begun: it is no cut one in a later run under the next lease.
 
+import { keepNewest } from "../base/keep-newest.ts";
+import { type RetryTerms, retryRefused } from "../base/retry-refused.ts";
 import type { EffectKey, SessionId, TurnId } from "../model/ids.ts";
-import { enclosingEffects, type JournalRecord, type JournalStore } from "../model/journal.ts";
-import type { Json } from "../model/json.ts";
+import { enclosingEffects, type JournalRecord, type JournalStore, RECOVERY_MARK } from "../model/journal.ts";
+import { type Json, jsonEqual } from "../model/json.ts";
 import { refuseNewer } from "../model/outcome-version.ts";
 import type { EffectHost, EffectKind, EffectOptions, EffectRequest, TurnName } from "./contract.ts";
 
@@ -30,14 +36,19 @@ const NO_KEYS: readonly EffectKey[] = Object.freeze([]);
 /** What waits for it comes behind what runs now. */
 const NOW = Promise.resolve();
 
+/** Turns whose unwritten outcomes are kept; of more, those that were left last. */
+const MOST_LEFT = 64;
+
 type Perform<T> = (plan: Json | undefined) => Promise<T>;
 
-export function journalEffects(rows: JournalStore): EffectHost {
+/** Without terms a write is tried once. */
+export function journalEffects(rows: JournalStore, retry?: RetryTerms): EffectHost {
   const turns = new TurnMap<TurnJournal | Promise<TurnJournal>>();
+  const left = new Map<string, LeftJournal>();
   const open = (turn: TurnName): TurnJournal | Promise<TurnJournal> => {
     const known = turns.get(turn);
     if (known !== undefined) return known;
-    const opening = TurnJournal.open(rows, turn).then(
+    const opening = TurnJournal.open(rows, turn, { retry, left: left.get(nameOf(turn)) }).then(
       (opened) => {
         if (turns.get(turn) === opening) turns.set(turn, opened);
         return opened;
@@ -52,7 +63,7 @@ export function journalEffects(rows: JournalStore): EffectHost {
   };
   return {
     remembers: true,
-    begin: (turn) => turns.set(turn, new TurnJournal(rows, [])),
+    begin: (turn) => turns.set(turn, new TurnJournal(rows, [], { retry })),
     run: <T>(request: EffectRequest, perform: Perform<T>, options: EffectOptions<T> = {}): Promise<T> => {
       const journal = open(request);
       return journal instanceof TurnJournal
@@ -66,10 +77,64 @@ export function journalEffects(rows: JournalStore): EffectHost {
     leave: (turn, key) => asked(open(turn), (journal) => journal.leave(key)),
     flush: async (turn, what) => {
       const journal = await turns.get(turn);
-      await (what === "all" ? journal?.flush(turn.lease) : journal?.flushOwed(turn.lease));
+      if (what === "once") await journal?.flushOnce(turn);
+      else await (what === "all" ? journal?.flush(turn) : journal?.flushOwed(turn));
     },
-    forget: (turn) => turns.delete(turn),
+    abandon: (turn) => {
+      const journal = turns.get(turn);
+      turns.delete(turn);
+      if (!(journal instanceof TurnJournal)) return; // It was not read: what an earlier run left is all there is.
+      const unwritten = journal.left(turn);
+      if (unwritten === undefined) left.delete(nameOf(turn));
+      else keepNewest(left, [nameOf(turn), unwritten], MOST_LEFT);
+    },
+    forget: (turn) => {
+      turns.delete(turn);
+      if (left.size > 0) left.delete(nameOf(turn));
+    },
   };
+}
+
+function nameOf({ sessionId, turnId }: TurnName): string {
+  return JSON.stringify([sessionId, turnId]);
+}
+
+/** What a run had in memory of a turn when a fault ended it. Plain JSON, shared with nobody. */
+interface LeftJournal {
+  readonly lease: number | undefined;
+  readonly started: readonly EffectKey[];
+  /** Effects that were marked, perhaps in the store, and never begun. */
+  readonly unbegun: readonly EffectKey[];
+  readonly outcomes: ReadonlyMap<EffectKey, Json>;
+  /** Records that the store may not have. */
+  readonly unwritten: readonly JournalRecord[];
+}
+
+interface OpenedRecords {
+  readonly known: readonly JournalRecord[];
+  /** Those among them that the store does not have. */
+  readonly unwritten: readonly JournalRecord[];
+}
+
+/** The records of a turn with those that only this process has, unless others have recorded more meanwhile. */
+function withLeft(
+  stored: readonly JournalRecord[],
+  left: LeftJournal | undefined,
+  lease: number | undefined,
+): OpenedRecords {
+  if (left === undefined) return { known: stored, unwritten: [] };
+  const isOwn = ({ key, status, outcome }: JournalRecord): boolean =>
+    status === "done" ? jsonEqual(left.outcomes.get(key), outcome) : left.started.includes(key);
+  const isOthers = (record: JournalRecord): boolean =>
+    !record.key.startsWith(RECOVERY_MARK) && !isOwn(record);
+  if (stored.some(isOthers)) return { known: stored, unwritten: [] };
+  const has = ({ key, status }: JournalRecord): boolean =>
+    stored.some((record) => record.key === key && (record.status === status || record.status === "done"));
+  const unwritten = left.unwritten.filter((record) => !has(record));
+  const isSucceeded = left.lease !== undefined && lease !== undefined && lease <= left.lease + 1; // Nobody had it since.
+  const isBegun = ({ key, status }: JournalRecord): boolean =>
+    status === "done" || !isSucceeded || !left.unbegun.includes(key);
+  return { known: [...stored, ...unwritten].filter(isBegun), unwritten };
 }
 
 /** What a journal says: at once where it is open. */
@@ -107,6 +172,8 @@ class TurnJournal {
   readonly #outcomes: Map<EffectKey, Json>;
   /** What was planned for effects that may have begun. */
   readonly #started: Map<EffectKey, Json | undefined>;
+  /** Those that are marked in this run and wait for the mark to be written. */
+  readonly #unbegun = new Set<EffectKey>();
   /** Outcomes of earlier runs that this one has not come to. */
   readonly #ahead: Set<EffectKey>;
   #unwritten: JournalRecord[] = [];
@@ -116,9 +183,22 @@ class TurnJournal {
   #writing: Promise<unknown> | undefined;
   /** Set while what comes in this tick is gathered for one write. */
   #gathering: Promise<unknown> | undefined;
+  readonly #retry: RetryTerms | undefined;
+  /** When the store refused a write and has taken none since. */
+  #refusedAt: number | undefined;
 
-  constructor(rows: JournalStore, known: readonly JournalRecord[]) {
+  constructor(
+    rows: JournalStore,
+    known: readonly JournalRecord[],
+    {
+      retry,
+      unwritten = [],
+    }: { readonly retry?: RetryTerms | undefined; readonly unwritten?: readonly JournalRecord[] },
+  ) {
     this.#rows = rows;
+    this.#retry = retry;
+    this.#unwritten = [...unwritten];
+    this.#isOwed = unwritten.length > 0;
     const done = known.filter(({ status }) => status === "done");
     this.#started = new Map(
       known.filter(({ status }) => status === "started").map(({ key, outcome }) => [key, outcome]),
@@ -127,10 +207,26 @@ class TurnJournal {
     this.#ahead = new Set(this.#outcomes.keys());
   }
 
-  static async open(rows: JournalStore, { sessionId, turnId }: TurnName): Promise<TurnJournal> {
-    const known = await rows.read(sessionId, turnId);
-    refuseNewer(known);
-    return new TurnJournal(rows, known);
+  static async open(
+    rows: JournalStore,
+    { sessionId, turnId, lease }: TurnName,
+    { retry, left }: { readonly retry: RetryTerms | undefined; readonly left: LeftJournal | undefined },
+  ): Promise<TurnJournal> {
+    const stored = await rows.read(sessionId, turnId);
+    refuseNewer(stored);
+    const { known, unwritten } = withLeft(stored, left, lease);
+    return new TurnJournal(rows, known, { retry, unwritten });
+  }
+
+  /** What is to be kept when the run ends here; nothing when everything is written. */
+  left({ lease }: TurnName): LeftJournal | undefined {
+    const unbegun = [...this.#unbegun];
+    const isBegun = ({ key, status }: JournalRecord): boolean => status === "done" || !this.#unbegun.has(key);
+    const kept = this.#unwritten.filter(isBegun);
+    if (kept.length + unbegun.length === 0) return undefined;
+    const outcomes = JSON.parse(JSON.stringify([...this.#outcomes])) as [EffectKey, Json][];
+    const unwritten = JSON.parse(JSON.stringify(kept)) as JournalRecord[];
+    return { lease, started: [...this.#started.keys()], unbegun, outcomes: new Map(outcomes), unwritten };
   }
 
   get isReplaying(): boolean {
@@ -150,18 +246,19 @@ class TurnJournal {
   }
 
   async run<T>(request: EffectRequest, perform: Perform<T>, { cut, plan }: EffectOptions<T>): Promise<T> {
-    const { key, kind, lease } = request;
+    const { key, kind } = request;
     this.#ahead.delete(key);
     if (this.#outcomes.has(key)) return this.#known(request) as T;
     const isStarted = this.#started.has(key);
     const planned = isStarted ? this.#started.get(key) : plan;
     const begun = this.#begin(request, { isMarked: !isStarted && (cut ?? plan) !== undefined, plan });
     if (begun !== undefined) await begun;
+    if (this.#unbegun.size > 0) this.#unbegun.delete(key);
     const outcome = await (isStarted && cut !== undefined ? cut() : perform(planned));
     this.#pass(key);
     if (kind === "model_call") this.#ahead.clear();
     this.#remember(request, outcome as Json);
-    if (AT_ONCE.has(kind)) await this.flush(lease);
+    if (AT_ONCE.has(kind)) await this.flush(request);
     return outcome;
   }
 
@@ -173,8 +270,8 @@ class TurnJournal {
   }
 
   /**
-   * The outcomes ahead that an effect, or without a key the turn, encloses; they are no longer ahead. An outcome holds those of the effects it encloses, so
-   * only the outermost are returned.
+   * The outcomes ahead that an effect, or without a key the turn, encloses; they are no longer ahead. An outcome holds
+   * those of the effects it encloses, so only the outermost are returned.
    */
   leave(key: EffectKey | undefined): readonly Json[] {
     const left = this.#pass(key);
@@ -203,14 +300,24 @@ class TurnJournal {
   }
 
   /** Writes everything known; nothing is waited for when all of it is written. */
-  flush(lease: number | undefined): Promise<unknown> | undefined {
-    if (this.#unwritten.length > 0) this.#gathering ??= this.#gather(lease);
+  flush(turn: TurnName): Promise<unknown> | undefined {
+    if (this.#unwritten.length > 0) this.#gathering ??= this.#gather(turn);
     return this.#written();
   }
 
   /** As `flush`, when something is owed; else only what is being written is waited for. */
-  flushOwed(lease: number | undefined): Promise<unknown> | undefined {
-    return this.#isOwed ? this.flush(lease) : this.#written();
+  flushOwed(turn: TurnName): Promise<unknown> | undefined {
+    return this.#isOwed ? this.flush(turn) : this.#written();
+  }
+
+  /** Writes everything known, without trying again. */
+  async flushOnce({ lease }: TurnName): Promise<void> {
+    await this.#written();
+    const rows = [...this.#unwritten];
+    if (rows.length === 0) return;
+    await this.#rows.append(rows, lease);
+    this.#unwritten = this.#unwritten.slice(rows.length);
+    this.#isOwed = this.#unwritten.length > 0;
   }
 
   #written(): Promise<unknown> | undefined {
@@ -218,36 +325,59 @@ class TurnJournal {
   }
 
   /** Calls that begin or end together are written together: the others come before this goes on. */
-  #gather(lease: number | undefined): Promise<unknown> {
-    const gathered = NOW.then(() => this.#write(lease));
+  #gather(turn: TurnName): Promise<unknown> {
+    const gathered = NOW.then(() => this.#write(turn));
     gathered.catch(() => undefined); // Whoever waits for it is told.
     return gathered;
   }
 
-  #write(lease: number | undefined): Promise<unknown> {
+  #write(turn: TurnName): Promise<unknown> {
     const rows = this.#unwritten;
     this.#gathering = undefined;
     this.#unwritten = [];
     this.#isOwed = false;
-    const added = this.#rows.append(rows, lease);
+    const added = this.#rows
+      .append(rows, turn.lease)
+      .catch((refusal) => this.#writeAgain(rows, turn, refusal));
     const writing = this.#writing === undefined ? added : Promise.all([this.#writing, added]);
     this.#writing = writing;
-    return writing.then(() => {
+    const end = (): void => {
       if (this.#writing === writing) this.#writing = undefined;
+    };
+    return writing.then(end, (thrown: unknown) => {
+      end();
+      throw thrown;
     });
+  }
+
+  /** Tries a refused write again. What is refused to the end is unwritten as before. */
+  async #writeAgain(rows: JournalRecord[], { lease, signal }: TurnName, refusal: unknown): Promise<void> {
+    try {
+      if (this.#retry === undefined) throw refusal;
+      this.#refusedAt ??= this.#retry.clock.monotonic();
+      const since = this.#refusedAt;
+      await retryRefused(() => this.#rows.append(rows, lease), refusal, { ...this.#retry, signal, since });
+      this.#refusedAt = undefined;
+    } catch (thrown) {
+      this.#unwritten = [...rows, ...this.#unwritten];
+      this.#isOwed = true;
+      throw thrown;
+    }
   }
 
   /** Before an effect begins, everything known is written, and its own mark with it; a cheap one waits for what is owed. */
   #begin(
-    { sessionId, turnId, key, kind, lease }: EffectRequest,
+    request: EffectRequest,
     { isMarked, plan }: { readonly isMarked: boolean; readonly plan: Json | undefined },
   ): Promise<unknown> | undefined {
+    const { sessionId, turnId, key, kind } = request;
     if (isMarked) {
+      this.#unbegun.add(key);
       this.#started.set(key, plan);
       const planned = plan === undefined ? {} : { outcome: plan };
       this.#unwritten.push({ sessionId, turnId, key, status: "started", ...planned });
     }
-    return isMarked || !CHEAP.has(kind) ? this.flush(lease) : this.flushOwed(lease);
+    return isMarked || !CHEAP.has(kind) ? this.flush(request) : this.flushOwed(request);
   }
 
   #remember({ sessionId, turnId, key, kind }: EffectRequest, outcome: Json): void {

@@ -1,6 +1,7 @@
 // Bytes on their way into the store. Inline bytes become references before anything mentions them.
 
 import { MarlingError, messageOf } from "../base/errors.ts";
+import { type RetryTerms, retryRefused } from "../base/retry-refused.ts";
 import type { AttachmentSource } from "../model/attachment.ts";
 import type { MessageInput, MessagePart } from "../model/message.ts";
 import { failureOf, type ToolFailure, type ToolOutput } from "../model/tool-output.ts";
@@ -15,15 +16,17 @@ export type AttachmentPolicy = (source: AttachmentSource, producer: string) => b
 export interface AttachmentKeeper {
   readonly blobs: BlobStore;
   readonly policy: AttachmentPolicy | undefined;
+  /** How long bytes that the store refuses are stored again; by default they are not. */
+  readonly retry?: RetryTerms;
 }
 
 /** Stores the inline bytes of a tool's output. The first source that may not be used is the failure of the call. */
 export function keepAttachments(
-  { store, attachmentPolicy }: KernelParts,
+  { store, attachmentPolicy, retry }: KernelParts,
   output: ToolOutput,
   toolName: string,
 ): Promise<ToolOutput> {
-  const keeper: AttachmentKeeper = { blobs: store.blobs, policy: attachmentPolicy };
+  const keeper: AttachmentKeeper = { blobs: store.blobs, policy: attachmentPolicy, retry };
   return storeAttachments(output, (source) => keepAttachment(keeper, source), {
     allow: (source) => refuseAttachment(keeper, source, toolName),
   });
@@ -70,11 +73,11 @@ export function refuseAttachment(
 
 /** Stores inline bytes and returns the reference to them. */
 export async function keepAttachment(
-  { blobs }: AttachmentKeeper,
+  keeper: Pick<AttachmentKeeper, "blobs" | "retry">,
   source: AttachmentSource & { readonly kind: "inline" },
 ): Promise<AttachmentSource | ToolFailure> {
   try {
-    return await store(blobs, Buffer.from(source.base64, "base64"), source.mediaType);
+    return await store(keeper, Buffer.from(source.base64, "base64"), source.mediaType);
   } catch (thrown) {
     const message = `The attachment could not be stored: ${messageOf(thrown)}`;
     return failureOf({ code: "attachment_store_failed", class: "internal", source: "runtime", message });
@@ -83,11 +86,11 @@ export async function keepAttachment(
 
 /** Stores bytes and returns what a tool puts into its result. */
 export async function writeAttachment(
-  { store: { blobs } }: KernelParts,
+  { store: { blobs }, retry }: KernelParts,
   bytes: Uint8Array,
   mediaType: string,
 ): Promise<ToolAttachment> {
-  return new ToolAttachment(await store(blobs, bytes, mediaType));
+  return new ToolAttachment(await store({ blobs, retry }, bytes, mediaType));
 }
 
 /** Why the policy does not allow a source, as the end of a sentence. */
@@ -103,6 +106,20 @@ function denialOf(
   }
 }
 
-async function store(blobs: BlobStore, bytes: Uint8Array, mediaType: string): Promise<AttachmentSource> {
-  return { kind: "stored", mediaType, ref: await blobs.put(bytes), bytes: bytes.byteLength };
+async function store(
+  { blobs, retry }: Pick<AttachmentKeeper, "blobs" | "retry">,
+  bytes: Uint8Array,
+  mediaType: string,
+): Promise<AttachmentSource> {
+  const ref = await (retry === undefined ? blobs.put(bytes) : putBlob(blobs, bytes, retry));
+  return { kind: "stored", mediaType, ref, bytes: bytes.byteLength };
+}
+
+/** Stores bytes; a store that refuses them is asked again. */
+export function putBlob(
+  blobs: BlobStore,
+  bytes: Uint8Array,
+  retry: RetryTerms,
+): ReturnType<BlobStore["put"]> {
+  return blobs.put(bytes).catch((refusal: unknown) => retryRefused(() => blobs.put(bytes), refusal, retry));
 }

@@ -17,7 +17,7 @@ import type { ResidentSession } from "./resident-session.ts";
 import type { AcceptedTurn } from "./run-turn.ts";
 import { faultIssue, faultOutcome, toFault } from "./turn-fault.ts";
 import { encodeProgress } from "./turn-progress.ts";
-import type { TurnRun } from "./turn-run.ts";
+import { nameOf, type TurnRun } from "./turn-run.ts";
 
 export const MAX_FRAME_SWITCHES = 16;
 
@@ -172,6 +172,8 @@ async function commitRecords(
   const committed = await commitChange(session, {
     operation: turn.operation,
     lease: turn.lease,
+    signal: turn.control.signal,
+    onRefused: () => recordInstead(turn),
     counts: open === undefined ? "turn" : "nothing",
     change: (graph) => changeGraph(turn, graph, { records, open }),
     usage: [...ledgerEntries(session, partCalls(turn)), ...turn.spent],
@@ -195,6 +197,18 @@ async function commitRecords(
     ...committed,
     frame: frameId === previousFrameId ? undefined : { frameId, previousFrameId, reason },
   };
+}
+
+/** Writes what the turn came to into the journal, which may have room where the commit has not. */
+async function recordInstead(turn: TurnRun): Promise<void> {
+  turn.control.refuseLost();
+  const { parts, id, state } = turn.session;
+  try {
+    const isCommitted = (await parts.store.revision(id)) !== state.revision; // Its answer was lost.
+    if (!isCommitted) await parts.effects.flush?.(nameOf(turn), "once");
+  } catch {
+    // The commit is tried again in any case.
+  }
 }
 
 function changeGraph(

@@ -8,9 +8,12 @@
 //   C7  a commit beside turns that meets another holder, a lost lease or a newer revision claims the lease, takes over what
 //       others committed, and is made again. A change that cannot be made on a newer revision is a `revision_conflict`.
 //   C4  what is committed beside a turn leaves plugin state alone: what the turn did to it is the turn's to commit.
+//   C8  a commit that the store refuses is tried again, the same one, under the lease where it needs one. One that cannot be
+//       recognised by the store is tried again only while the session is at the revision that it was made for.
 //   C6  a turn that came to more than a commit may hold is refused before the store is asked.
 
 import { MarlingError, messageOf } from "../base/errors.ts";
+import { retryRefused } from "../base/retry-refused.ts";
 import type { JsonObject } from "../model/json.ts";
 import type { TurnIssue } from "../model/turn.ts";
 import type { TokenUsage, UsageEntry } from "../model/usage.ts";
@@ -57,6 +60,10 @@ export interface Change {
   readonly releases?: boolean;
   readonly announces?: SessionCommit["announces"];
   readonly announced?: SessionCommit["announced"];
+  /** Ends the retrying of a commit that the store refuses. By default the closing of the session does. */
+  readonly signal?: AbortSignal;
+  /** Called after each refusal. */
+  onRefused?(): Promise<void>;
   /** Whether the change can be made again on what another runtime has committed meanwhile. */
   readonly rebases?: boolean;
 }
@@ -164,7 +171,7 @@ async function commitNow(session: ResidentSession, change: Change): Promise<Comm
   const generation = change.lease ?? lease.generation;
   const releases = change.releases === true && generation !== undefined && lease.isLastUser;
   const span = session.trace?.open();
-  const result = await ask(session, span, {
+  const commit: SessionCommit = {
     sessionId: session.id,
     expectedRevision: before.revision,
     operation: change.operation,
@@ -177,7 +184,8 @@ async function commitNow(session: ResidentSession, change: Change): Promise<Comm
     ...passedOn(change),
     ...(generation === undefined ? {} : { lease: generation }),
     ...(releases ? { releases } : {}),
-  });
+  };
+  const result = await ask(session, { commit, change, span });
   span?.close("commit", { ...measured(change, nodes), revision: result.revision });
   if (releases) lease.drop(generation);
   session.adopt({ ...state, revision: result.revision });
@@ -186,17 +194,45 @@ async function commitNow(session: ResidentSession, change: Change): Promise<Comm
   return { ...result, nodes, issues };
 }
 
-function ask(
-  { parts, id, lease }: ResidentSession,
-  span: TraceSpan | undefined,
-  commit: SessionCommit,
-): Promise<CommitResult> {
-  return parts.store.commit(commit).catch((thrown: unknown) => {
-    span?.close("commit", { ...measured(commit, commit.nodes), failure: traceFailure(thrown) });
-    const fault = storeFault(thrown, id);
-    if (fault.code === "lease_lost") lease.lose(commit.lease);
-    throw fault;
+interface AskedCommit {
+  readonly commit: SessionCommit;
+  readonly change: Change;
+  readonly span: TraceSpan | undefined;
+}
+
+function ask(session: ResidentSession, { commit, change, span }: AskedCommit): Promise<CommitResult> {
+  return session.parts.store.commit(commit).catch(async (refusal: unknown) => {
+    try {
+      return await askAgain(session, { commit, change }, refusal);
+    } catch (thrown) {
+      span?.close("commit", { ...measured(commit, commit.nodes), failure: traceFailure(thrown) });
+      const fault = storeFault(thrown, session.id);
+      if (fault.code === "lease_lost") session.lease.lose(commit.lease);
+      throw fault;
+    }
   });
+}
+
+/** Makes a refused commit again (C8). */
+function askAgain(
+  session: ResidentSession,
+  { commit, change }: Omit<AskedCommit, "span">,
+  refusal: unknown,
+): Promise<CommitResult> {
+  const { parts, lease, ending } = session;
+  const { store, retry } = parts;
+  let hasMoved = false;
+  const again = async (): Promise<CommitResult> => {
+    if (change.lease !== undefined) await lease.ensure();
+    hasMoved = commit.once !== true && (await store.revision(session.id)) !== commit.expectedRevision;
+    if (hasMoved) throw refusal;
+    return store.commit(commit);
+  };
+  const onRefused = async (): Promise<void> => {
+    if (hasMoved) throw refusal; // It may have been made; making it on top of itself would repeat it.
+    await change.onRefused?.();
+  };
+  return retryRefused(again, refusal, { ...retry, signal: change.signal ?? ending.signal, onRefused });
 }
 
 /** What the trace is told of the size of a commit. */

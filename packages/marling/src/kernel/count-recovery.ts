@@ -8,6 +8,7 @@
 //        its input alone.
 
 import type { EffectKey } from "../model/ids.ts";
+import { RECOVERY_MARK } from "../model/journal.ts";
 import { refuseNewer } from "../model/outcome-version.ts";
 import type { InboxRow, Store } from "../store/contract.ts";
 import { TurnFault } from "./turn-fault.ts";
@@ -16,7 +17,6 @@ import { decodeProgress, partId } from "./turn-progress.ts";
 export const MAX_RECOVERIES = 3;
 /** How often the replay that ends a turn is tried. */
 const MAX_ENDINGS = 3;
-const MARK = "recovery.";
 
 /** Why a turn ends instead of resuming. */
 export interface Refusal {
@@ -44,10 +44,10 @@ export async function countRecovery(
   refuseNewer(known); // Not counted: it says nothing about the turn.
   const made = await waits.read(sessionId, turnId);
   const over = made.filter(({ resolution, isOver }) => isOver || resolution !== undefined).length;
-  const mark = `${MARK}${over}.`;
+  const mark = `${RECOVERY_MARK}${over}.`;
   const since = known.slice(known.findLastIndex(({ status }) => status === "done") + 1);
   const attempt = since.filter(({ key }) => key.startsWith(mark)).length + 1;
-  const marks = known.filter(({ key }) => key.startsWith(MARK)).length;
+  const marks = known.filter(({ key }) => key.startsWith(RECOVERY_MARK)).length;
   const key = `${mark}${marks + 1}` as EffectKey;
   await journal.append([{ sessionId, turnId: part, key, status: "started" }], lease);
   return { attempt, refusal: refusalAt(attempt) };

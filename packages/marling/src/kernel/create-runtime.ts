@@ -3,6 +3,7 @@
 import { hostname } from "node:os";
 import { systemClock } from "../base/clock.ts";
 import { MarlingError } from "../base/errors.ts";
+import type { RetryTerms } from "../base/retry-refused.ts";
 import { SharedValues } from "../base/shared-values.ts";
 import type { EffectHost } from "../effects/contract.ts";
 import { inlineEffects } from "../effects/inline.ts";
@@ -28,6 +29,7 @@ const DEFAULT_HOOK_TIMEOUT_MS = 30_000;
 const DEFAULT_TOOL_CONCURRENCY = 16;
 const DEFAULT_LEASE_MS = 30_000;
 const DEFAULT_COMMIT_BYTES = 16 * 1024 * 1024;
+const DEFAULT_STORE_RETRY_MS = 60_000;
 /** So many prompts and environments are kept for sessions that have the same. */
 const MOST_SHARED = 64;
 
@@ -68,7 +70,8 @@ function tenantOptions(options: RuntimeOptions, tenant: string): RuntimeOptions 
 
 function runtimeOn(store: Store, options: RuntimeOptions, place: RuntimePlace): Runtime {
   const clock = options.clock ?? systemClock;
-  const effects = options.effects ?? defaultEffects(store);
+  const retry = { clock, limitMs: options.storeRetryMs ?? DEFAULT_STORE_RETRY_MS };
+  const effects = options.effects ?? defaultEffects(store, retry);
   const watch = new StoreWatch(store, clock);
   const owner = options.owner ?? `${hostname()}:${process.pid}`;
   const plugins = [...hostTools(options), ...(options.plugins ?? [])];
@@ -97,6 +100,7 @@ function runtimeOn(store: Store, options: RuntimeOptions, place: RuntimePlace): 
       toolTimeoutMs: options.toolTimeoutMs,
       attachmentPolicy: options.attachmentPolicy,
       commitBytes: options.commitBudget?.bytes ?? DEFAULT_COMMIT_BYTES,
+      retry,
       probe: options.probe,
     },
     place,
@@ -104,8 +108,8 @@ function runtimeOn(store: Store, options: RuntimeOptions, place: RuntimePlace): 
 }
 
 /** What nobody can read after the process has ended need not be written. */
-function defaultEffects({ isDurable, journal }: Store): EffectHost {
-  return isDurable && journal !== undefined ? journalEffects(journal) : inlineEffects();
+function defaultEffects({ isDurable, journal }: Store, retry: RetryTerms): EffectHost {
+  return isDurable && journal !== undefined ? journalEffects(journal, retry) : inlineEffects();
 }
 
 /** The tools given to the runtime are a plugin like any other. */

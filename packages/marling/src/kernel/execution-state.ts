@@ -4,6 +4,7 @@
 import { messageOf } from "../base/errors.ts";
 import { type SessionGraph, updateFrames } from "../session/graph.ts";
 import type { SessionComponents } from "../store/contract.ts";
+import { putBlob } from "./attachments.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { callSlot } from "./slot-call.ts";
 
@@ -17,7 +18,8 @@ export async function saveExecutionState(
   if (session.runningCells > 0 || codeExecutor?.executionStateDirty?.() !== true) return unchanged;
   const bytes = await snapshotOf(session);
   if (bytes === "failed") return unchanged;
-  const ref = bytes === undefined ? undefined : await session.parts.store.blobs.put(bytes);
+  const { store, retry } = session.parts;
+  const ref = bytes === undefined ? undefined : await putBlob(store.blobs, bytes, retry);
   const next = updateFrames(graph, (frame) => {
     if (frame.id !== graph.currentFrameId || frame.executionState === ref) return frame;
     const { executionState: _, ...rest } = frame;

@@ -373,6 +373,7 @@ export class OpenSessions {
   async #letGo({ resident, queue }: Open, code: CloseCode, grace: CloseGrace): Promise<void> {
     await queue.close(code, grace);
     this.#closing.delete(queue);
+    resident.ending.abort();
     await resident.work.close({
       isWithRuntime: code === "runtime_closed",
       onStored: () => {

@@ -1,6 +1,7 @@
 // What the kernel is made of: values that go down from the composition root and are never bound later.
 
 import type { Clock } from "../base/clock.ts";
+import type { RetryTerms } from "../base/retry-refused.ts";
 import type { SharedValues } from "../base/shared-values.ts";
 import type { EffectHost } from "../effects/contract.ts";
 import type { ModelPort } from "../llm/contract.ts";
@@ -60,6 +61,8 @@ export interface KernelParts {
   readonly attachmentPolicy: AttachmentPolicy | undefined;
   /** What one turn may add to its session. */
   readonly commitBytes: number;
+  /** How long writes that the store refuses are tried again. */
+  readonly retry: RetryTerms;
   readonly probe: PhaseProbe | undefined;
   readonly sessions: SessionDirectory;
   /** What goes on beside turns, in all sessions. */

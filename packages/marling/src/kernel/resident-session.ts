@@ -90,6 +90,8 @@ export class ResidentSession {
   readonly writer: SerialQueue = new SerialQueue();
   /** Appends and commits, which may land during a turn. */
   readonly commits: SerialQueue = new SerialQueue();
+  /** Aborted when the session is released: commits that the store refuses are not tried again for long. */
+  readonly ending: AbortController = new AbortController();
   /** Tool calls that apply their state, one after the other. */
   readonly conclusions: SerialQueue = new SerialQueue();
   /** What observers are told. */

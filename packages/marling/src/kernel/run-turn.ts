@@ -72,18 +72,22 @@ async function runPart(
   { accepted, switches }: Omit<TurnEnd, "finalized">,
 ): Promise<CommittedTurn> {
   const { effects } = turn.session.parts;
+  let isLeft = true;
   try {
     const finalized = await runPhases(turn, accepted.refusal);
     const committed = await commitTurn(turn, { finalized, accepted, switches });
+    isLeft = false;
     await publish(turn, { finalized, committed });
     return committed;
   } catch (thrown) {
     if (!(thrown instanceof TurnParked)) throw thrown;
     turn.control.refuseLost();
     await effects.flush?.(nameOf(turn), "all");
+    isLeft = false;
     throw thrown;
   } finally {
-    effects.forget?.(nameOf(turn));
+    if (isLeft && effects.abandon !== undefined) effects.abandon(nameOf(turn));
+    else effects.forget?.(nameOf(turn));
     if (turn.below.size > 0) await turn.session.parts.sessions.leave(turn.below);
   }
 }

@@ -58,6 +58,11 @@ export interface RuntimeOptions {
   readonly attachmentPolicy?: AttachmentPolicy;
   /** How much one turn may add to its session: nodes and state, as JSON, 16 MiB by default. One with more ends as `commit_too_large`. */
   readonly commitBudget?: { readonly bytes?: number };
+  /**
+   * How long a write that the store refuses is tried again, with growing pauses: 60 000 ms by default. A turn whose commit
+   * is still refused then stays accepted, and its `result` rejects with the store's error.
+   */
+  readonly storeRetryMs?: number;
   readonly trace?: TraceSink;
   readonly clock?: Clock;
   /** Told when each hook begins and ends. */
@@ -99,6 +104,8 @@ const OPTIONS: { readonly [K in keyof Required<RuntimeOptions>]: (value: unknown
     Object.entries(value).every(([name, bytes]) => name === "bytes" && isPositive(bytes ?? 1))
       ? undefined
       : "{ bytes? } with a positive number of bytes",
+  storeRetryMs: (value) =>
+    value === 0 || isPositive(value) ? undefined : "a number of milliseconds, 0 or more",
   trace: (value) =>
     isRecord(value) && typeof value.record === "function" ? undefined : "a trace sink with record()",
   clock: (value) =>

@@ -312,8 +312,8 @@ export function attemptKey(callId: string, round: number, number: number): strin
 }
 
 /** A turn as effects are recorded under it, with the lease that it began under. */
-export function nameOf({ session, turnId, lease }: TurnRun): TurnName {
-  return { sessionId: session.id, turnId, lease };
+export function nameOf({ session, turnId, lease, control }: TurnRun): TurnName {
+  return { sessionId: session.id, turnId, lease, signal: control.signal };
 }
 
 /** Nothing begins in a turn that is somebody else's by now. Waits only where that has to be asked. */

@@ -3,6 +3,9 @@
 import type { EffectKey, SessionId, TurnId } from "./ids.ts";
 import { isJsonObject, type Json } from "./json.ts";
 
+/** What the keys of records begin with that count recoveries: no effect has them. */
+export const RECOVERY_MARK = "recovery.";
+
 /** One step of an effect inside a turn that is not committed yet. */
 export interface JournalRecord {
   readonly sessionId: SessionId;

@@ -113,6 +113,7 @@ describe.each(BACKINGS)("on $name", ({ open }) => {
     const { session } = await live({
       store: store(),
       ...WORLD,
+      storeRetryMs: 0,
       around: async (method, call) => {
         if (isDown && method === "commit") throw new Error("the disk is full");
         return call();

@@ -75,11 +75,19 @@ describe("a full disk", () => {
   });
 
   test.each([
-    ["a safe tool runs again", "safe", 2, "tool: result done"],
-    ["an unsafe tool does not", "unsafe", 1, "tool: result [tool failed]\nThe call of work was interrupted."],
+    ["kept for a later run of the turn here", "safe", "here", 1, "tool: result xxx"],
+    ["kept for a later run of the turn here", "unsafe", "here", 1, "tool: result xxx"],
+    ["lost with the process, and a safe tool runs again", "safe", "elsewhere", 2, "tool: result done"],
+    [
+      "lost with the process, and an unsafe tool does not run again",
+      "unsafe",
+      "elsewhere",
+      1,
+      "tool: result [tool failed]\nThe call of work was interrupted.",
+    ],
   ] as const)(
-    "[E9] that has no room for a tool's outcome ends the turn, not its input: %s",
-    async (_name, replay, runs, result) => {
+    "[E9] that has no room for a tool's outcome ends the turn, not its input: it is %s (%s)",
+    async (_name, replay, where, runs, result) => {
       const disk = weakDisk();
       let ran = 0;
       const work = defineTool({
@@ -95,11 +103,15 @@ describe("a full disk", () => {
       });
       const script: Script = ({ messages }) =>
         messages.at(-1)?.role === "tool" ? say("end") : callTool("work");
-      const { session, runtime } = await live({ store: disk.store(), script, tools: [work] });
-      const turn = session.turn("go", { key: "k" });
+      const options = { script, tools: [work], storeRetryMs: 0 };
+      const first = await live({ ...options, store: disk.store() });
+      const turn = first.session.turn("go", { key: "k" });
       expect(await rejectionOf(turn.result)).toMatchObject(full);
-      expect(session.read().messages).toEqual([]);
+      expect(first.session.read().messages).toEqual([]);
       disk.mend();
+      if (where === "elsewhere") await first.runtime.close();
+      const { session, runtime } =
+        where === "here" ? first : await live({ ...options, store: sqliteStore({ path: disk.path }) });
       await runtime.recover();
       expect(await session.turn("go", { key: "k" }).result).toMatchObject({ text: "end", turnId: turn.id });
       expect(transcript(session)[2]).toContain(result);
@@ -117,7 +129,8 @@ describe("a full disk", () => {
       if (calls === 2) disk.fill();
       return say(calls === 2 ? LARGE : `answer ${calls}`);
     };
-    const { session, runtime } = await live({ store: disk.store(), script, plugins: [counter()] });
+    const options = { script, plugins: [counter()], storeRetryMs: 0 };
+    const { session, runtime } = await live({ ...options, store: disk.store() });
     await session.turn("before").result;
     const turn = session.turn("go", { key: "k" });
     expect(await rejectionOf(turn.result)).toMatchObject(full);
@@ -136,8 +149,9 @@ describe("a full disk", () => {
       "user: before",
       "assistant: answer 1",
       "user: go",
-      "assistant: answer 3",
+      `assistant: ${LARGE}`,
     ]);
+    expect(calls).toBe(2);
   });
 
   test("[TQ3] an input does not overtake one that a fault left", async () => {
@@ -148,13 +162,13 @@ describe("a full disk", () => {
       if (calls === 1) disk.fill();
       return say(calls === 1 ? LARGE : `to ${userTexts(request).at(-1)}`);
     };
-    const { session } = await live({ store: disk.store(), script });
+    const { session } = await live({ store: disk.store(), script, storeRetryMs: 0 });
     expect(await rejectionOf(session.turn("first").result)).toMatchObject(full);
     disk.mend();
     await session.turn("second").result;
     expect(transcript(session)).toEqual([
       "user: first",
-      "assistant: to first",
+      `assistant: ${LARGE}`,
       "user: second",
       "assistant: to second",
     ]);
@@ -164,7 +178,8 @@ describe("a full disk", () => {
 describe("a file that cannot be written to", () => {
   test("[E9] is a clear error for every write, and reading goes on", async () => {
     const disk = weakDisk();
-    const { session } = await live({ store: disk.store(), script: () => say("fine"), plugins: [counter()] });
+    const options = { script: () => say("fine"), plugins: [counter()], storeRetryMs: 0 };
+    const { session } = await live({ ...options, store: disk.store() });
     await session.turn("before").result;
     disk.protect();
     const refused = { code: "io_failed", message: expect.stringContaining("readonly") };

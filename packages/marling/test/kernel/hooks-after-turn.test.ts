@@ -320,7 +320,8 @@ describe("what fails after the commit", () => {
       };
       return { session: { onEvent } };
     });
-    const { session } = await scene({ script: [say("Hello."), say("Again.")], plugins: [counter], store });
+    const script = [say("Hello."), say("Again.")];
+    const { session } = await scene({ script, plugins: [counter], store, storeRetryMs: 0 });
     const { report } = await play(session);
 
     expect(report.outcome).toMatchObject({ kind: "finished", text: "Hello." });

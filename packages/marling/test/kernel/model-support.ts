@@ -160,6 +160,7 @@ export async function resident(options: ResidentOptions = {}): Promise<Resident>
     attachmentPolicy: undefined,
     tenant: undefined,
     toolTimeoutMs: undefined,
+    retry: { clock: systemClock, limitMs: 0 },
     probe: undefined,
   };
   const { parts } = new OpenSessions(given, () => undefined);

@@ -165,7 +165,7 @@ describe("what a commit carries", () => {
 
 describe("a commit that fails", () => {
   test("[C3] rejects the turn, and the session stays where it was", async () => {
-    const { session, faults, store } = await staged({ plugins: [counter()] });
+    const { session, faults, store } = await staged({ plugins: [counter()], storeRetryMs: 0 });
     await play(session.turn("One"));
     const before = { view: session.read(), history: await session.history() };
     faults.push(new Error("disk full"));
@@ -202,7 +202,7 @@ describe("a commit that fails", () => {
   });
 
   test("[C3] an append that fails leaves the running turn's state alone", async () => {
-    const { session, faults } = await staged({ plugins: [counter()] });
+    const { session, faults } = await staged({ plugins: [counter()], storeRetryMs: 0 });
     faults.push(new Error("disk full"));
     expect((await rejectionOf(session.appendNodes([{ kind: "plugin", type: "mark", body: 1 }]))).code).toBe(
       "io_failed",
@@ -218,7 +218,7 @@ describe("a commit that fails", () => {
   test("[C3] a session that cannot be begun leaves nothing behind", async () => {
     const kept = ledger();
     kept.faults.push(new Error("disk full"));
-    const failing = stage({ store: kept.store });
+    const failing = stage({ store: kept.store, storeRetryMs: 0 });
     expect((await rejectionOf(failing)).code).toBe("io_failed");
     expect(await kept.store.exists("s" as never)).toBe(false);
   });

@@ -114,6 +114,7 @@ test("[K106] a store that fails fails the call", async () => {
   const store = memoryStore();
   const broken = { ...store.blobs, put: () => Promise.reject(new Error("disk full")) };
   const { session } = await returning(() => attachment(PIXEL), {
+    storeRetryMs: 0,
     store: new Proxy(store, {
       get: (target, name) => {
         const member: unknown = name === "blobs" ? broken : Reflect.get(target, name);
