@@ -2,12 +2,16 @@
 //   CP1  a port that throws or answers nonsense, in spite of its contract, is a failed call.
 //   CP2  usage is whole numbers from 0 on, streamed or with the outcome; what is not told of it is 0. An answer with any
 //        other usage is a failed call, and nothing counts it. A failure stays what it is, without such a usage.
+//   CP3  an answer with more bytes or calls than the limits allow is a failure `answer_limit`. The port is told by its
+//        signal and not waited for. Of what it still sends only usage counts.
+//   CP4  so is an answer that has not ended in its time, by the runtime's clock.
 
 import { messageOf } from "../base/errors.ts";
 import type { ModelCallOptions, ModelRequest, ModelSink } from "../llm/contract.ts";
 import type { ModelOutcome } from "../model/model-response.ts";
 import { decodeUsage, NO_USAGE } from "../model/usage.ts";
-import type { ModelBinding } from "./parts.ts";
+import { LimitedAnswer } from "./limited-answer.ts";
+import type { KernelParts, ModelBinding } from "./parts.ts";
 
 export interface PortCall {
   readonly binding: ModelBinding;
@@ -15,18 +19,26 @@ export interface PortCall {
 }
 
 /** Calls the port of a model. Never throws. */
-export async function callPort(call: PortCall, options: ModelCallOptions): Promise<ModelOutcome> {
+export async function callPort(
+  { clock, answerLimits: limits }: Pick<KernelParts, "clock" | "answerLimits">,
+  call: PortCall,
+  options: Omit<ModelCallOptions, "limits">,
+): Promise<ModelOutcome> {
   const { binding, request } = call;
   const usage = new UsageCheck(binding.name, options.sink);
+  const answer = new LimitedAnswer({ clock, limits }, { sink: usage.sink, signal: options.signal });
   try {
-    const outcome = await binding.port.call(request, { ...options, sink: usage.sink });
-    if (isAnswer(outcome)) return usage.check(outcome);
+    const { sink, signal } = answer;
+    const outcome = await answer.of(binding.port.call(request, { ...options, sink, signal, limits }));
+    if (isAnswer(outcome)) return usage.check(answer.check(outcome));
     return brokenPort(
       "model_port_returned_nonsense",
       `model ${binding.name}: expected a response or a failure, found neither`,
     );
   } catch (thrown) {
     return brokenPort("model_port_threw", `model ${binding.name}: the port threw: ${messageOf(thrown)}`);
+  } finally {
+    answer.release();
   }
 }
 

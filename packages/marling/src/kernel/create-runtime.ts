@@ -19,7 +19,7 @@ import { triggeredSessions } from "../store/tenant-triggers.ts";
 import { Approvals } from "./approvals.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
 import { Runtime, type RuntimePlace } from "./runtime.ts";
-import { bindModels, checkRuntimeOptions, type RuntimeOptions } from "./runtime-options.ts";
+import { answerLimitsOf, bindModels, checkRuntimeOptions, type RuntimeOptions } from "./runtime-options.ts";
 import { StoreWatch } from "./store-watch.ts";
 import type { Tenancy } from "./tenants.ts";
 import { Waits } from "./waits.ts";
@@ -99,6 +99,7 @@ function runtimeOn(store: Store, options: RuntimeOptions, place: RuntimePlace): 
       toolConcurrency: options.toolConcurrency ?? DEFAULT_TOOL_CONCURRENCY,
       toolTimeoutMs: options.toolTimeoutMs,
       attachmentPolicy: options.attachmentPolicy,
+      answerLimits: answerLimitsOf(options),
       commitBytes: options.commitBudget?.bytes ?? DEFAULT_COMMIT_BYTES,
       retry,
       probe: options.probe,

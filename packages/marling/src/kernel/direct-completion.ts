@@ -124,7 +124,7 @@ async function ask(
   const traced = trace && tracedDirectCall(trace, { binding, request, source, parentId });
   const { blobs } = parts.store;
   const options = { sink: traced?.sink(sink) ?? sink, signal, blobs };
-  const outcome = await callPort({ binding, request }, options);
+  const outcome = await callPort(parts, { binding, request }, options);
   traced?.end(outcome, usage);
   if (outcome.kind === "response") return { response: outcome.response, usage: outcome.response.usage };
   const { kind, code = kind, message } = outcome.failure;

@@ -244,7 +244,7 @@ async function attempt(turn: TurnRun, ask: Attempt, made: ModelCallRecord[]): Pr
   try {
     const { signal } = stream;
     const sink = traced === undefined ? stream.sink : traced.sink(stream.sink);
-    const end = await stream.settle(callPort(ask, { sink, signal, blobs: parts.store.blobs }));
+    const end = await stream.settle(callPort(parts, ask, { sink, signal, blobs: parts.store.blobs }));
     const ended = endedBy(stream, end);
     if (ended.reason !== undefined && hasAnswerHooks(turn, stream)) {
       made.push(recordOf(howItEnded(ended)));

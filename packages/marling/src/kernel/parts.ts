@@ -5,6 +5,7 @@ import type { RetryTerms } from "../base/retry-refused.ts";
 import type { SharedValues } from "../base/shared-values.ts";
 import type { EffectHost } from "../effects/contract.ts";
 import type { ModelPort } from "../llm/contract.ts";
+import type { AnswerLimits } from "../model/answer-limits.ts";
 import type { SessionId } from "../model/ids.ts";
 import type { MessageInput } from "../model/message.ts";
 import type { PluginHost } from "../plugin/plugin-host.ts";
@@ -59,6 +60,8 @@ export interface KernelParts {
   /** How long an attempt of a tool may take that does not say so itself. */
   readonly toolTimeoutMs: number | undefined;
   readonly attachmentPolicy: AttachmentPolicy | undefined;
+  /** What one answer of a model may have. */
+  readonly answerLimits: AnswerLimits;
   /** What one turn may add to its session. */
   readonly commitBytes: number;
   /** How long writes that the store refuses are tried again. */

@@ -7,6 +7,7 @@ import { type AiSdkModelOptions, aiSdkModel } from "../llm/ai-sdk/ai-sdk-model.t
 import { type AiSdkLanguageModel, isAiSdkModel } from "../llm/ai-sdk/language-model.ts";
 import type { ModelPort } from "../llm/contract.ts";
 import { type ModelDefaults, withDefaults } from "../llm/model-defaults.ts";
+import { type AnswerLimits, DEFAULT_ANSWER_LIMITS } from "../model/answer-limits.ts";
 import { isBudget } from "../model/policy.ts";
 import type { Plugin } from "../plugin/plugin.ts";
 import type { PhaseProbe } from "../plugin/probe.ts";
@@ -29,6 +30,16 @@ export interface ModelSettings extends ModelDefaults {
 
 /** A model of the AI SDK (specification v3 or v4), a model port, or one of them with settings. */
 export type ModelOption = ModelPort | AiSdkLanguageModel | ModelSettings;
+
+/** Each limit is lifted by `"unbounded"`. */
+export interface AnswerLimitOptions {
+  /** Text, reasoning, tool calls and the provider's data with them; 16 MiB by default. */
+  readonly answerBytes?: number | "unbounded";
+  /** Tool calls of one answer; 256 by default. */
+  readonly answerCalls?: number | "unbounded";
+  /** From the request to the end of the answer, by the runtime's clock; 30 minutes by default. */
+  readonly answerMs?: number | "unbounded";
+}
 
 export interface RuntimeOptions {
   readonly model?: ModelOption;
@@ -63,6 +74,8 @@ export interface RuntimeOptions {
    * is still refused then stays accepted, and its `result` rejects with the store's error.
    */
   readonly storeRetryMs?: number;
+  /** What one answer of a model may have. An answer that reaches a limit is a failure `answer_limit`, and nothing of it runs. */
+  readonly limits?: AnswerLimitOptions;
   readonly trace?: TraceSink;
   readonly clock?: Clock;
   /** Told when each hook begins and ends. */
@@ -106,6 +119,7 @@ const OPTIONS: { readonly [K in keyof Required<RuntimeOptions>]: (value: unknown
       : "{ bytes? } with a positive number of bytes",
   storeRetryMs: (value) =>
     value === 0 || isPositive(value) ? undefined : "a number of milliseconds, 0 or more",
+  limits: (value) => (isRecord(value) ? undefined : "{ answerBytes?, answerCalls?, answerMs? }"),
   trace: (value) =>
     isRecord(value) && typeof value.record === "function" ? undefined : "a trace sink with record()",
   clock: (value) =>
@@ -127,6 +141,45 @@ export function checkRuntimeOptions(options: unknown): asserts options is Runtim
     const expected = value === undefined ? undefined : OPTIONS[name as keyof RuntimeOptions](value);
     if (expected !== undefined) throw refuse(name, expected, value);
   }
+  checkLimits((options as RuntimeOptions).limits ?? {});
+}
+
+const A_COUNT = 'a positive whole number, or "unbounded"';
+
+const LIMITS: { readonly [K in keyof AnswerLimits]: (value: unknown) => string | undefined } = {
+  answerBytes: (value) => (Number.isSafeInteger(value) && isPositive(value) ? undefined : A_COUNT),
+  answerCalls: (value) => (Number.isSafeInteger(value) && isPositive(value) ? undefined : A_COUNT),
+  answerMs: (value) =>
+    isPositive(value) && value <= LONGEST_TIMEOUT_MS
+      ? undefined
+      : `a positive number of milliseconds up to ${LONGEST_TIMEOUT_MS}, or "unbounded"`,
+};
+
+function checkLimits(limits: AnswerLimitOptions): void {
+  for (const [name, value] of Object.entries(limits)) {
+    if (!Object.hasOwn(LIMITS, name))
+      throw refuse(`limits.${name}`, `one of the limits ${Object.keys(LIMITS).join(", ")}`, undefined);
+    if (value === undefined || isLifted(value)) continue;
+    const expected = LIMITS[name as keyof AnswerLimits](value);
+    if (expected !== undefined) throw refuse(`limits.${name}`, expected, value);
+  }
+}
+
+function isLifted(value: unknown): boolean {
+  return value === "unbounded" || value === Number.POSITIVE_INFINITY;
+}
+
+/** All limits of an answer, those that are not given included. */
+export function answerLimitsOf({ limits = {} }: RuntimeOptions): AnswerLimits {
+  const of = (name: keyof AnswerLimits): number => {
+    const value = limits[name] ?? DEFAULT_ANSWER_LIMITS[name];
+    return value === "unbounded" ? Number.POSITIVE_INFINITY : value;
+  };
+  return Object.freeze({
+    answerBytes: of("answerBytes"),
+    answerCalls: of("answerCalls"),
+    answerMs: of("answerMs"),
+  });
 }
 
 /** The models by name; the one given as `model` is `default`. */
@@ -208,5 +261,7 @@ function describe(value: unknown): string {
     ? "an object of another kind"
     : typeof value === "function"
       ? "a function"
-      : JSON.stringify(value);
+      : typeof value === "number"
+        ? String(value)
+        : JSON.stringify(value);
 }

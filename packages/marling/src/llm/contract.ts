@@ -1,5 +1,6 @@
 // The seam to language models: one call in, one outcome out, deltas sideways. Types and obligations only.
 
+import type { AnswerLimits } from "../model/answer-limits.ts";
 import type { JsonObject } from "../model/json.ts";
 import type { MessagePart, Role } from "../model/message.ts";
 import type { ModelOutcome } from "../model/model-response.ts";
@@ -52,6 +53,11 @@ export type ModelSink = (part: ModelStreamPart) => void;
 export interface ModelCallOptions {
   readonly sink: ModelSink;
   readonly signal: AbortSignal;
+  /**
+   * What the answer may have; the defaults of the runtime where it is missing. A port reads no further when `answerBytes` or
+   * `answerCalls` is reached, and fails with `answer_limit`. The runtime checks all of them too, and keeps `answerMs`.
+   */
+  readonly limits?: AnswerLimits;
   /** Reads the bytes of attachments that are in the store; nothing when they are gone. */
   readonly blobs?: { get(ref: string): Promise<Uint8Array | undefined> };
 }

@@ -48,6 +48,8 @@ export type ModelFailureKind =
   | "network"
   | "timeout"
   | "truncated_stream"
+  /** The answer reached a limit of the runtime, and was left. */
+  | "answer_limit"
   | "cancelled"
   | "unknown";
 

@@ -34,6 +34,7 @@ import { bindModels } from "../../src/kernel/runtime-options.ts";
 import { StoreWatch } from "../../src/kernel/store-watch.ts";
 import { type QueuedTurn, TurnQueue } from "../../src/kernel/turn-queue.ts";
 import { Waits } from "../../src/kernel/waits.ts";
+import { DEFAULT_ANSWER_LIMITS } from "../../src/model/answer-limits.ts";
 import { sessionId } from "../../src/model/ids.ts";
 import { createPluginHost } from "../../src/plugin/plugin-host.ts";
 import { type CustomTrace, customTraces } from "./trace-support.ts";
@@ -158,6 +159,7 @@ export async function resident(options: ResidentOptions = {}): Promise<Resident>
     turnBudget: 50,
     toolConcurrency: 16,
     attachmentPolicy: undefined,
+    answerLimits: DEFAULT_ANSWER_LIMITS,
     tenant: undefined,
     toolTimeoutMs: undefined,
     retry: { clock: systemClock, limitMs: 0 },

@@ -31,6 +31,7 @@ const ALL_KINDS: readonly ModelFailureKind[] = [
   "context_overflow",
   "content_filter",
   "invalid_request",
+  "answer_limit",
 ];
 
 /** Goes on with other models when one fails. */
