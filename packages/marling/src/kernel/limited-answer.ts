@@ -12,6 +12,7 @@ export class LimitedAnswer {
   readonly #meter: AnswerMeter;
   readonly #next: ModelSink;
   readonly #abort: LinkedSignal;
+  readonly #signal: AbortSignal;
   readonly #stopTimer: (() => void) | undefined;
   readonly #ended: Deferred<ModelOutcome> = deferred<ModelOutcome>();
   #isLeft = false;
@@ -23,11 +24,13 @@ export class LimitedAnswer {
     this.#limits = limits;
     this.#meter = new AnswerMeter(limits);
     this.#next = sink;
+    this.#signal = signal;
     this.#abort = new LinkedSignal(signal);
     const { answerMs } = limits;
     if (answerMs === Number.POSITIVE_INFINITY) return;
     const late = (): void => this.#leave(answerLimit("answerMs", limits));
     this.#stopTimer = clock.after(answerMs, late, { isBackground: true });
+    signal.addEventListener("abort", this.#stopTimer, { once: true }); // Nobody waits for the port from then on.
   }
 
   /** Told to the port: ends with the call, or with a limit. */
@@ -55,7 +58,10 @@ export class LimitedAnswer {
   }
 
   release(): void {
-    this.#stopTimer?.();
+    if (this.#stopTimer !== undefined) {
+      this.#stopTimer();
+      this.#signal.removeEventListener("abort", this.#stopTimer);
+    }
     this.#abort.release();
   }
 
