@@ -51,7 +51,10 @@ export class LimitedAnswer {
 
   /** The outcome, or the limit that its response is over. Its usage counts. */
   check(outcome: ModelOutcome): ModelOutcome {
-    if (outcome.kind === "failure") return outcome;
+    if (outcome.kind === "failure") {
+      if (outcome.failure.kind === "answer_limit") this.#leave(outcome.failure); // Whatever is still open ends.
+      return outcome;
+    }
     const failure = limitReached(outcome.response, this.#limits);
     const { usage } = outcome.response;
     return failure === undefined ? outcome : { kind: "failure", failure: { ...failure, usage } };

@@ -239,9 +239,9 @@ test("[LN3] an event without end is refused", async () => {
     more();
   });
   expect(failureOf(await call(model(url)))).toMatchObject({
-    kind: "unknown",
+    kind: "answer_limit",
     retryable: false,
-    message: "the stream has an event that is longer than any answer",
+    message: expect.stringContaining("limits.answerBytes"),
   });
 });
 

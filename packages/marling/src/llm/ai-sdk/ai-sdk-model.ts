@@ -1,5 +1,7 @@
 // A language model of the AI SDK as a model port.
 
+import { setImmediate as immediately } from "node:timers/promises";
+import { type AnswerLimits, DEFAULT_ANSWER_LIMITS } from "../../model/answer-limits.ts";
 import type { Json, JsonObject } from "../../model/json.ts";
 import type { ModelOutcome } from "../../model/model-response.ts";
 import { promptMemory } from "../build-prompt.ts";
@@ -9,6 +11,7 @@ import { cancelled, failureOf } from "../failure.ts";
 import { membersOf } from "../members-of.ts";
 import { buildCall, type CallBuilder } from "./build-call.ts";
 import type { CallOptions } from "./call-options.ts";
+import { GuardedCall } from "./guarded-model.ts";
 import type { AiSdkLanguageModel, AiSdkStream } from "./language-model.ts";
 import { ResponseBuilder } from "./response-builder.ts";
 
@@ -27,6 +30,8 @@ type Reader = ReturnType<AiSdkStream["getReader"]>;
 
 /** How long an answer that has ended is read on, for usage and so that the connection can be used again. */
 const TRAILING_MS = 250;
+/** Parts that are read before the event loop has its turn. */
+const MOST_AT_ONCE = 1_024;
 
 /**
  * A language model of the AI SDK as a model port; its id is `provider/modelId`.
@@ -45,27 +50,33 @@ export function aiSdkModel(model: AiSdkLanguageModel, options: AiSdkModelOptions
     ...(contextWindow === undefined ? {} : { contextWindow }),
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
     call: async (request, site) => {
+      const { limits = DEFAULT_ANSWER_LIMITS, signal } = site;
+      const guard = new GuardedCall(limits);
       try {
-        return await callModel(builder, request, site);
+        return await callModel(builder, request, { ...site, limits, guard });
       } catch (thrown) {
-        return { kind: "failure", failure: site.signal.aborted ? cancelled() : failureOf(thrown) };
+        const failure = signal.aborted ? cancelled() : (guard.failure ?? failureOf(thrown));
+        return { kind: "failure", failure };
       }
     },
   };
 }
 
-async function callModel(
-  builder: CallBuilder,
-  request: ModelRequest,
-  site: ModelCallOptions,
-): Promise<ModelOutcome> {
-  const response = new ResponseBuilder(builder.id, site.sink);
+/** What a call has beside its request, with its way to the provider. */
+interface CallSite extends ModelCallOptions {
+  readonly limits: AnswerLimits;
+  readonly guard: GuardedCall;
+}
+
+async function callModel(builder: CallBuilder, request: ModelRequest, site: CallSite): Promise<ModelOutcome> {
+  const { sink, limits, signal, blobs } = site;
+  const response = new ResponseBuilder(builder.id, { sink, limits });
   response.warn(unknownParameters(request.parameters).map(unknownParameter));
   const withheld = new Set<string>();
   for (;;) {
-    const call = await buildCall(builder, request, { signal: site.signal, blobs: site.blobs, withheld });
+    const call = await buildCall(builder, request, { signal, blobs, withheld });
     try {
-      return await ask(builder.model, call, response);
+      return await ask({ model: builder.model, call, response }, site);
     } catch (thrown) {
       if (!withhold(thrown, call, withheld)) throw thrown;
       response.warn([{ type: "withheld", mediaTypes: [...withheld] }]);
@@ -78,18 +89,22 @@ interface Leaving {
   leave(): void;
 }
 
-async function ask(
-  model: AiSdkLanguageModel,
-  call: CallOptions,
-  response: ResponseBuilder,
-): Promise<ModelOutcome> {
+/** One request, and what its answer is read into. */
+interface Asking {
+  readonly model: AiSdkLanguageModel;
+  readonly call: CallOptions;
+  readonly response: ResponseBuilder;
+}
+
+async function ask(asking: Asking, { guard }: CallSite): Promise<ModelOutcome> {
+  const { call, response } = asking;
   const { abortSignal } = call;
   const leaving: Leaving = { leave: () => {} };
   const leave = (): void => leaving.leave();
   abortSignal.throwIfAborted();
   abortSignal.addEventListener("abort", leave, { once: true });
   try {
-    const reader = (await open(model, call, leaving)).getReader();
+    const reader = (await open(asking, guard, leaving)).getReader();
     await read(reader, response, { signal: abortSignal, leaving });
   } finally {
     abortSignal.removeEventListener("abort", leave);
@@ -99,12 +114,12 @@ async function ask(
 }
 
 /** Begins the call. A model that does not heed the abort is not waited for. */
-function open(model: AiSdkLanguageModel, call: CallOptions, leaving: Leaving): Promise<AiSdkStream> {
+function open({ model, call }: Asking, guard: GuardedCall, leaving: Leaving): Promise<AiSdkStream> {
   const { abortSignal } = call;
   return new Promise((resolve, reject) => {
     const leave = (): void => reject(abortSignal.reason);
     leaving.leave = leave;
-    Promise.resolve(model.doStream(call))
+    Promise.resolve(guard.doStream(model, call))
       .then(({ stream }) => {
         if (abortSignal.aborted) drop(stream.getReader(), abortSignal.reason);
         else resolve(stream);
@@ -131,6 +146,7 @@ async function read(
   };
   let timer: NodeJS.Timeout | undefined;
   let isTrailing = false;
+  let taken = 0;
   let isOver = false;
   const giveTime = (): void => {
     if (!isOver) timer = setTimeout(leave, TRAILING_MS);
@@ -143,6 +159,12 @@ async function read(
       if (done) break;
       if (isLeft) signal.throwIfAborted();
       response.take(value);
+      if (response.isLeft) {
+        leave();
+        break;
+      }
+      taken += 1;
+      if (taken % MOST_AT_ONCE === 0) await immediately(); // A stream that is never empty would hold up everything else.
       if (!response.isOver || isTrailing) continue;
       isTrailing = true;
       process.nextTick(giveTime); // Most streams end with the tick, and need none.

@@ -2,9 +2,13 @@
 //   LN18 what providers send, a POST of a text, goes over connections of its own; whatever else is asked for, and a
 //        redirect that is to be followed, is left to the platform's `fetch`. What comes back, and what is thrown, is what
 //        that would give.
+//   LA24 what is held of an event or of a refusal is bounded: by the runtime's limits in its calls, else by the defaults.
 //   LN19 a body that nobody reads holds no more than 64 KiB of it; leaving it, or an abort, ends its connection.
 
 import { keepNewest } from "../../base/keep-newest.ts";
+import { DEFAULT_ANSWER_LIMITS } from "../../model/answer-limits.ts";
+import { eventTooLong } from "../answer-bytes.ts";
+import { bodyBounds, boundedFetch, type FetchBounds, type TakeBytes, WITH_BOUNDS } from "../bounded-fetch.ts";
 import { type AnswerHead, MalformedAnswer } from "./answer-head.ts";
 import type { Caller, Connection, Server } from "./connection.ts";
 import { sendPost, serverOf } from "./http-post.ts";
@@ -39,19 +43,45 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 export function modelFetch({ timeouts }: ModelFetchOptions = {}): typeof globalThis.fetch {
   const limits = timeoutsOf(timeouts);
   const servers = new Map<string, Server>();
-  return async (input, init) => {
-    const post = textPostOf(input, init);
-    if (post === undefined) return globalThis.fetch(input, init);
-    const { origin } = post.url;
-    const server = servers.get(origin) ?? serverOf(post.url, limits);
-    keepNewest(servers, [origin, server], MOST_SERVERS);
-    const response = await send(server, post);
-    if (!REDIRECTS.has(response.status) || post.redirect === "manual") return response;
-    await response.body?.cancel();
-    if (post.redirect === "error") throw failed("fetch failed", new Error("unexpected redirect"));
-    return globalThis.fetch(input, init);
+  const make = (site: FetchSite): typeof globalThis.fetch => {
+    return async (input, init) => {
+      const post = textPostOf(input, init);
+      if (post === undefined) return site.platform(input, init);
+      const { origin } = post.url;
+      const server = servers.get(origin) ?? serverOf(post.url, limits);
+      keepNewest(servers, [origin, server], MOST_SERVERS);
+      const response = await send(server, post, site);
+      if (!REDIRECTS.has(response.status) || post.redirect === "manual") return response;
+      await response.body?.cancel();
+      if (post.redirect === "error") throw failed("fetch failed", new Error("unexpected redirect"));
+      return site.platform(input, init);
+    };
   };
+  const withBounds = (bounds: FetchBounds): typeof globalThis.fetch =>
+    make({
+      platform: boundedFetch((input, init) => globalThis.fetch(input, init), bounds),
+      bounds,
+      isModelCall: true,
+    });
+  const platform: typeof globalThis.fetch = (input, init) => globalThis.fetch(input, init);
+  return Object.assign(make({ platform, bounds: DEFAULT_BOUNDS, isModelCall: false }), {
+    [WITH_BOUNDS]: withBounds,
+  });
 }
+
+/** Whose requests are sent. */
+interface FetchSite {
+  /** What sends the requests that are not sent here. */
+  readonly platform: typeof globalThis.fetch;
+  readonly bounds: FetchBounds;
+  /** Whether all answers are a model's; else those are that are streams of events. */
+  readonly isModelCall: boolean;
+}
+
+const DEFAULT_BOUNDS: FetchBounds = {
+  limits: DEFAULT_ANSWER_LIMITS,
+  onTooLong: () => new MalformedAnswer(eventTooLong(DEFAULT_ANSWER_LIMITS).message),
+};
 
 /** The request, if it is one that is sent here. */
 function textPostOf(input: string | URL | Request, init: RequestInit = {}): TextPost | undefined {
@@ -80,10 +110,10 @@ function headersOf(given: RequestInit["headers"]): Readonly<Record<string, strin
   return { ...BASE_HEADERS, ...lowerCased(plain) };
 }
 
-async function send(server: Server, post: TextPost): Promise<Response> {
+async function send(server: Server, post: TextPost, site: FetchSite): Promise<Response> {
   for (let isFirst = true; ; isFirst = false) {
     post.signal?.throwIfAborted();
-    const sending = new Sending(post);
+    const sending = new Sending(post, site);
     try {
       return await sending.run(server, isFirst);
     } catch (thrown) {
@@ -101,9 +131,12 @@ class Sending implements Caller {
   /** There until the body has ended. */
   #body: ReadableStreamDefaultController<Uint8Array> | undefined;
   #isPaused = false;
+  readonly #site: FetchSite;
+  #take: TakeBytes = () => "more";
 
-  constructor(post: TextPost) {
+  constructor(post: TextPost, site: FetchSite) {
     this.#post = post;
+    this.#site = site;
   }
 
   /** Whether it went over a connection that had been kept, which broke before anything came back. */
@@ -125,6 +158,10 @@ class Sending implements Caller {
     const headers = answer.headers();
     const { "content-encoding": coding = "identity" } = headers;
     if (coding !== "identity") throw new MalformedAnswer(`expected an answer as it is, found ${coding}`);
+    const { bounds, isModelCall } = this.#site;
+    const isOk = status >= 200 && status < 300;
+    const isStream = answer.contentType?.startsWith("text/event-stream") === true;
+    if (!isOk || isModelCall || isStream) this.#take = bodyBounds(isOk, bounds);
     const body = WITHOUT_BODY.has(status) ? null : this.#openBody();
     const response = new Response(body, { status, statusText: reason, headers });
     Object.defineProperty(response, "url", { value: this.#post.url.href });
@@ -134,8 +171,14 @@ class Sending implements Caller {
 
   onBody(bytes: Buffer): void {
     if (this.#body === undefined) return;
+    const taken = this.#take(bytes);
+    if (taken !== "more" && taken !== "enough") {
+      this.#break(taken);
+      return;
+    }
     this.#body.enqueue(new Uint8Array(bytes)); // A copy: the bytes are there until this returns.
-    if ((this.#body.desiredSize ?? 0) > 0) return;
+    if (taken === "enough") this.#endHere();
+    if ((this.#body?.desiredSize ?? 1) > 0) return;
     this.#isPaused = true;
     this.#connection?.pause();
   }
@@ -154,6 +197,17 @@ class Sending implements Caller {
 
   onSilence(message: string): void {
     this.onBreak(Object.assign(new Error(message), { code: "ETIMEDOUT" }));
+  }
+
+  /** The rest of the body is not wanted. */
+  #endHere(): void {
+    this.onEnd();
+    this.#connection?.destroy();
+  }
+
+  #break(thrown: Error): void {
+    this.#fail(thrown);
+    this.#connection?.destroy();
   }
 
   #openBody(): ReadableStream<Uint8Array> {

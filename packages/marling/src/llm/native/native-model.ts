@@ -3,8 +3,10 @@
 //   LN9   keys are in headers and nowhere else: no failure holds one, whatever a server says.
 
 import { unreachable } from "../../base/unreachable.ts";
+import { type AnswerLimits, DEFAULT_ANSWER_LIMITS } from "../../model/answer-limits.ts";
 import type { Json } from "../../model/json.ts";
 import type { ModelFailure, ModelOutcome } from "../../model/model-response.ts";
+import { eventTooLong, longestEvent } from "../answer-bytes.ts";
 import type { PromptSite } from "../build-prompt.ts";
 import { unknownParameters } from "../call-parameters.ts";
 import type { ModelCallOptions, ModelPort, ModelRequest } from "../contract.ts";
@@ -78,27 +80,35 @@ async function callModel(
     request,
     headers,
   }: { readonly request: ModelRequest; readonly headers: Readonly<Record<string, string>> },
-  { sink, signal, blobs }: ModelCallOptions,
+  { sink, signal, blobs, limits = DEFAULT_ANSWER_LIMITS }: ModelCallOptions,
 ): Promise<ModelOutcome> {
-  const draft = new ResponseDraft(id, sink);
+  const draft = new ResponseDraft(id, { sink, limits });
   const { body, headers: extra, warnings } = await format.write(request, { blobs, withheld: NONE_WITHHELD });
   const unknown = unknownParameters(request.parameters).map((name) => ({ type: "unknown_parameter", name }));
   if (unknown.length + warnings.length > 0) draft.note("warnings", [...unknown, ...warnings]);
-  const reader = new AnswerReader(draft, format.read(draft));
+  const reader = new AnswerReader(draft, { read: format.read(draft), limits });
   const end = await target.post({ headers: { ...extra, ...headers }, body }, { reader, signal });
   return conclude(end, { reader, draft, host: target.url.hostname });
+}
+
+interface AnswerReading {
+  readonly read: EventReader;
+  readonly limits: AnswerLimits;
 }
 
 /** The events of an answer, out of its bytes. */
 class AnswerReader implements BodyReader {
   readonly #draft: ResponseDraft;
+  readonly #limits: AnswerLimits;
   readonly #parser: SseParser;
   #isDone = false;
 
-  constructor(draft: ResponseDraft, read: EventReader) {
+  constructor(draft: ResponseDraft, { read, limits }: AnswerReading) {
     this.#draft = draft;
+    this.#limits = limits;
     const events = new EventParser();
     this.#parser = new SseParser({
+      longestEvent: longestEvent(limits),
       onData: (data) => {
         if (data === "[DONE]") this.#isDone = true;
         if (draft.hasFailed || this.#isDone || data === "") return;
@@ -114,9 +124,8 @@ class AnswerReader implements BodyReader {
   }
 
   take(chunk: Uint8Array): boolean {
-    if (this.#parser.push(chunk)) return true;
-    const message = "the stream has an event that is longer than any answer";
-    this.#draft.fail({ kind: "unknown", message, retryable: false });
+    if (this.#parser.push(chunk)) return !this.#draft.isLeft;
+    this.#draft.fail(eventTooLong(this.#limits));
     return false;
   }
 

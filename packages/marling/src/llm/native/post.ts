@@ -1,5 +1,6 @@
 // One POST of a JSON text whose answer is read as it comes: what is asked for and what it comes to, however it is sent.
 
+import { LONGEST_REFUSAL } from "../answer-bytes.ts";
 import type { CallTimeouts } from "./native-model-options.ts";
 
 export interface PostMessage {
@@ -54,9 +55,6 @@ export function isStream(status: number, contentType: string | null | undefined)
 export function silence(idleMs: number): string {
   return `the server said nothing for ${idleMs} ms`;
 }
-
-/** How much of a refusal is read. */
-const LONGEST_REFUSAL = 64 * 1024;
 
 /** What is read of an answer that is no stream. */
 export class Refusal {

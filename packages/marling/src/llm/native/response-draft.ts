@@ -1,8 +1,10 @@
 // The answer of a model while it arrives: what a wire format says goes in, the response comes out.
 //   LA1   a delta costs its part: it goes to the sink and onto its text, and nothing else is made of it.
+//   LA24  everything that is kept of an answer is counted before it is kept, and the answer is left at its limits.
 //   LN8   a call counts when the wire says that it is complete and the answer has ended. An answer that was limited ends
 //         in the middle of what it was at: a call whose arguments are no JSON is then none.
 
+import { type AnswerLimits, AnswerMeter } from "../../model/answer-limits.ts";
 import type { Json } from "../../model/json.ts";
 import type { FinishReason, ModelFailure, ModelOutcome, ResponsePart } from "../../model/model-response.ts";
 import { NO_USAGE, type TokenUsage } from "../../model/usage.ts";
@@ -36,10 +38,12 @@ export class ResponseDraft {
   #end: { readonly reason: FinishReason | undefined; readonly raw: string } | undefined;
   #failure: ModelFailure | undefined;
   #usage: TokenUsage | undefined;
+  readonly #meter: AnswerMeter;
 
-  constructor(model: string, sink: ModelSink) {
+  constructor(model: string, { sink, limits }: { readonly sink: ModelSink; readonly limits: AnswerLimits }) {
     this.#model = model;
     this.#sink = sink;
+    this.#meter = new AnswerMeter(limits);
   }
 
   /** Whether all that counts has been said. */
@@ -51,15 +55,20 @@ export class ResponseDraft {
     return this.#failure !== undefined;
   }
 
+  /** Whether a limit was reached: nothing more is read. */
+  get isLeft(): boolean {
+    return this.#failure?.kind === "answer_limit";
+  }
+
   /** Begins a text or a reasoning; it stands where it was begun. */
   words(kind: DraftedWords["kind"]): DraftedWords {
     const words: DraftedWords = { kind, text: "", metadata: undefined };
-    this.#parts.push(words);
+    if (this.#within(this.#meter.part())) this.#parts.push(words);
     return words;
   }
 
   grow(words: DraftedWords, delta: string): void {
-    if (delta === "") return;
+    if (delta === "" || !this.keep(delta)) return;
     words.text += delta;
     this.#sink({ kind: words.kind === "text" ? "text_delta" : "reasoning_delta", text: delta });
   }
@@ -73,8 +82,23 @@ export class ResponseDraft {
       isComplete: false,
       metadata: undefined,
     };
-    this.#parts.push(call);
+    if (this.#within(this.#meter.call()) && this.keep(callId + name)) this.#parts.push(call);
     return call;
+  }
+
+  /** The arguments of a call go on. */
+  growCall(call: DraftedCall, piece: string): void {
+    if (this.keep(piece)) call.args += piece;
+  }
+
+  /** Counts what is about to be kept; false when the answer is over its limits. */
+  keep(piece: string): boolean {
+    return this.#within(this.#meter.text(piece));
+  }
+
+  #within(isWithin: boolean): boolean {
+    if (!isWithin && this.#meter.failure !== undefined) this.fail(this.#meter.failure);
+    return isWithin;
   }
 
   /** The provider gives a reason for the end: how it is known here, and the provider's own word. */
@@ -93,7 +117,7 @@ export class ResponseDraft {
 
   /** What the provider reports beside the answer. */
   note(name: string, value: Json): void {
-    this.#evidence[name] = value;
+    if (this.#within(this.#meter.json(value))) this.#evidence[name] = value;
   }
 
   /** Tells what was used, while somebody still listens. */

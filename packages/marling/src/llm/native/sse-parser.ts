@@ -4,13 +4,12 @@
 //   LN3  what is kept of an unfinished event is bounded.
 
 import { StringDecoder } from "node:string_decoder";
-
-/** The longest event that is taken, in UTF-16 units. */
-export const LONGEST_EVENT: number = 16 * 1024 * 1024;
+import { longestEvent } from "../answer-bytes.ts";
 
 export interface SseParserOptions {
   /** Told the data of each event. Names, ids and comments are of no use to the wire formats here. */
   onData(data: string): void;
+  /** The longest event that is taken, in UTF-16 units. */
   readonly longestEvent?: number;
 }
 
@@ -26,9 +25,9 @@ export class SseParser {
   /** Whether the read before ended in a carriage return, whose line feed may come now. */
   #isAfterReturn = false;
 
-  constructor({ onData, longestEvent = LONGEST_EVENT }: SseParserOptions) {
+  constructor({ onData, longestEvent: longest = longestEvent() }: SseParserOptions) {
     this.#onData = onData;
-    this.#longest = longestEvent;
+    this.#longest = longest;
   }
 
   /** Takes the next bytes. False when an event is longer than is taken: nothing after that makes sense. */

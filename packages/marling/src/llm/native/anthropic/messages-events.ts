@@ -72,7 +72,7 @@ class MessagesAnswer {
       this.#words(index, "reasoning", block.thinking);
       this.#sign(this.#open.get(index), block.signature);
     }
-    if (type === "redacted_thinking" && typeof block.data === "string") {
+    if (type === "redacted_thinking" && typeof block.data === "string" && this.#draft.keep(block.data)) {
       this.#draft.words("reasoning").metadata = { anthropic: { redactedData: block.data } };
     }
     if (type === "tool_use") this.#call(index, block);
@@ -81,7 +81,7 @@ class MessagesAnswer {
   #call(index: unknown, { id, name, input }: Members): void {
     const call = this.#draft.call(String(id ?? ""), String(name ?? ""));
     this.#open.set(index, call);
-    if (Object.keys(membersOf(input)).length > 0) call.args = JSON.stringify(input);
+    if (Object.keys(membersOf(input)).length > 0) this.#draft.growCall(call, JSON.stringify(input));
   }
 
   #words(index: unknown, kind: DraftedWords["kind"], text: unknown): void {
@@ -93,7 +93,7 @@ class MessagesAnswer {
   #grow(part: DraftedWords | DraftedCall | undefined, delta: Members): void {
     if (part === undefined) return;
     if (part.kind === "tool_call") {
-      if (typeof delta.partial_json === "string") part.args += delta.partial_json;
+      if (typeof delta.partial_json === "string") this.#draft.growCall(part, delta.partial_json);
       return;
     }
     const text = part.kind === "text" ? delta.text : delta.thinking;
@@ -103,6 +103,7 @@ class MessagesAnswer {
 
   #sign(part: DraftedWords | DraftedCall | undefined, piece: unknown): void {
     if (part?.kind !== "reasoning" || typeof piece !== "string" || piece === "") return;
+    if (!this.#draft.keep(piece)) return;
     const known = part.metadata?.anthropic?.signature;
     part.metadata = { anthropic: { signature: `${typeof known === "string" ? known : ""}${piece}` } };
   }

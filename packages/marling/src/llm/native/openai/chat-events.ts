@@ -63,7 +63,7 @@ class ChatAnswer {
     else if (typeof reasoning === "string") this.#reason(reasoning, "reasoning");
     if (typeof content === "string") this.#say(content);
     if (typeof refusal === "string") this.#say(refusal);
-    if (Array.isArray(tool_calls)) for (const call of tool_calls) this.#call(membersOf(call));
+    if (Array.isArray(tool_calls)) this.#callAll(tool_calls);
   }
 
   #say(delta: string): void {
@@ -81,6 +81,13 @@ class ChatAnswer {
     this.#draft.grow(this.#words, delta);
   }
 
+  #callAll(calls: readonly unknown[]): void {
+    for (const call of calls) {
+      if (this.#draft.isLeft) return;
+      this.#call(membersOf(call));
+    }
+  }
+
   #call({ index, id, function: called, extra_content: extra }: Members): void {
     const { name, arguments: args } = membersOf(called);
     const given = typeof id === "string" ? id : "";
@@ -90,12 +97,18 @@ class ChatAnswer {
     if (isOther) this.#calls.push(call);
     if (isOther) this.#callAt.set(index, call);
     if (call.callId === "") call.callId = given;
-    if (typeof name === "string" && name !== call.name) call.name += name;
-    if (typeof args === "string") call.args += args;
-    else if (typeof args === "object" && args !== null) call.args = JSON.stringify(args);
-    if (extra !== undefined && extra !== null) {
+    if (typeof name === "string" && name !== call.name && this.#draft.keep(name)) call.name += name;
+    if (typeof args === "string") this.#draft.growCall(call, args);
+    else if (typeof args === "object" && args !== null) this.#replace(call, JSON.stringify(args));
+    if (extra !== undefined && extra !== null && this.#draft.keep(JSON.stringify(extra))) {
       call.metadata = { openai: { extraContent: decodeJson(extra, "extra_content") } };
     }
+  }
+
+  /** Arguments that come whole. */
+  #replace(call: DraftedCall, args: string): void {
+    call.args = "";
+    this.#draft.growCall(call, args);
   }
 
   #finish(raw: string): void {
