@@ -4,11 +4,14 @@
 //        other usage is a failed call, and nothing counts it. A failure stays what it is, without such a usage.
 //   CP3  an answer with more bytes or calls than the limits allow is a failure `answer_limit`. The port is told by its
 //        signal and not waited for. Of what it still sends only usage counts.
+//   CP5  a failure holds no key, and is short, whatever a port says.
 //   CP4  so is an answer that has not ended in its time, by the runtime's clock.
 
 import { messageOf } from "../base/errors.ts";
+import { secretsInHeaders } from "../base/secrets.ts";
 import type { ModelCallOptions, ModelRequest, ModelSink } from "../llm/contract.ts";
 import type { ModelOutcome } from "../model/model-response.ts";
+import { shownFailure } from "../model/shown-failure.ts";
 import { decodeUsage, NO_USAGE } from "../model/usage.ts";
 import { LimitedAnswer } from "./limited-answer.ts";
 import type { KernelParts, ModelBinding } from "./parts.ts";
@@ -30,16 +33,24 @@ export async function callPort(
   try {
     const { sink, signal } = answer;
     const outcome = await answer.of(binding.port.call(request, { ...options, sink, signal, limits }));
-    if (isAnswer(outcome)) return usage.check(answer.check(outcome));
+    if (isAnswer(outcome)) return shown(usage.check(answer.check(outcome)), request);
     return brokenPort(
       "model_port_returned_nonsense",
       `model ${binding.name}: expected a response or a failure, found neither`,
     );
   } catch (thrown) {
-    return brokenPort("model_port_threw", `model ${binding.name}: the port threw: ${messageOf(thrown)}`);
+    const message = `model ${binding.name}: the port threw: ${messageOf(thrown)}`;
+    return shown(brokenPort("model_port_threw", message), request);
   } finally {
     answer.release();
   }
+}
+
+/** Of keys the kernel knows those that hooks and settings put into the request; the others are known by their form. */
+function shown(outcome: ModelOutcome, { headers }: ModelRequest): ModelOutcome {
+  if (outcome.kind === "response") return outcome;
+  const secrets = secretsInHeaders(Object.entries(headers));
+  return { kind: "failure", failure: shownFailure(outcome.failure, secrets) };
 }
 
 /** Looks at every usage of one call. */

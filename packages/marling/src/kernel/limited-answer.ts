@@ -6,6 +6,7 @@ import { LinkedSignal } from "../base/linked-signal.ts";
 import type { ModelCallOptions, ModelSink, ModelStreamPart } from "../llm/contract.ts";
 import { type AnswerLimits, AnswerMeter, answerLimit, limitReached } from "../model/answer-limits.ts";
 import type { ModelFailure, ModelOutcome } from "../model/model-response.ts";
+import { shownText } from "../model/shown-failure.ts";
 
 export class LimitedAnswer {
   readonly #limits: AnswerLimits;
@@ -40,7 +41,7 @@ export class LimitedAnswer {
 
   readonly sink: ModelSink = (part) => {
     if (!this.#isLeft && !this.#count(part)) this.#leave(this.#meter.failure);
-    if (!this.#isLeft || part.kind === "usage") this.#next(part);
+    if (!this.#isLeft || part.kind === "usage") this.#next(shownPart(part));
   };
 
   /** The outcome of the call, or the limit that it reached first. */
@@ -80,4 +81,9 @@ export class LimitedAnswer {
     this.#abort.abort(new DOMException(failure.message, "AbortError"));
     this.#ended.resolve({ kind: "failure", failure });
   }
+}
+
+/** The reason of a reset is stored and shown as the message of a failure is. */
+function shownPart(part: ModelStreamPart): ModelStreamPart {
+  return part.kind === "attempt_reset" ? { ...part, reason: shownText(part.reason) } : part;
 }

@@ -135,7 +135,8 @@ export function cancelled(): ModelFailure {
 }
 
 function kindOf(evidence: Evidence): ModelFailureKind {
-  const { names, status, words, message } = evidence;
+  const { names, status, words } = evidence;
+  const message = evidence.message.slice(0, LONGEST_READ);
   const named = words.map((word) => WORDS[word]).find((kind) => kind !== undefined);
   const kind = named ?? refusalIn(evidence) ?? (status === undefined ? undefined : STATUSES[status]);
   if (kind !== undefined) return kind;
@@ -147,7 +148,9 @@ function kindOf(evidence: Evidence): ModelFailureKind {
 }
 
 /** Providers that have no word for it say in a sentence why they refuse a request. */
-function refusalIn({ message, status }: Evidence): ModelFailureKind | undefined {
+function refusalIn(evidence: Evidence): ModelFailureKind | undefined {
+  const { status } = evidence;
+  const message = evidence.message.slice(0, LONGEST_READ);
   if (status !== undefined && status !== 400 && status !== 413 && status !== 422) return undefined;
   if (OVERFLOW.test(message)) return "context_overflow";
   if (KEY_REFUSED.test(message)) return "auth";
@@ -196,6 +199,9 @@ function wordsIn(raw: unknown): readonly string[] {
     .filter((word) => typeof word === "string")
     .map((word) => word.toLowerCase());
 }
+
+/** Longer messages are not looked through: they are cut where they are shown. */
+const LONGEST_READ = 16_384;
 
 function messageIn(thrown: unknown): string {
   if (thrown instanceof Error || typeof thrown !== "object") return messageOf(thrown);

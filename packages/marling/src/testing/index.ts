@@ -1,5 +1,7 @@
 export type { EffectHarness, EffectHostConformance } from "./conformance/effect-host.ts";
 export { effectHostConformance } from "./conformance/effect-host.ts";
+export type { ModelConformance, ModelHarness, ModelPlay } from "./conformance/model.ts";
+export { modelConformance } from "./conformance/model.ts";
 export type { StoreConformance, StoreHarness, SuiteApi } from "./conformance/store.ts";
 export { storeConformance } from "./conformance/store.ts";
 export type { CrashFailure, CrashOptions, CrashReport } from "./crash/crash-at-every-effect.ts";

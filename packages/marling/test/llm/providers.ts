@@ -26,119 +26,129 @@ export interface Provider {
   readonly providerOptions: JsonObject;
 }
 
-const apiKey = "test-key";
-const compatible = { name: "local", apiKey, includeUsage: true, supportsStructuredOutputs: true };
-const stateless = { openai: { store: false } };
+/** The providers with another key, which the hostile suite looks for. */
+export function hostileProviders(key: string): readonly (Provider & { readonly noKey?: boolean })[] {
+  return providersOf(key).map((provider) =>
+    provider.name === "native openai-compatible" ? { ...provider, noKey: true } : provider,
+  );
+}
 
-export const PROVIDERS: readonly Provider[] = [
-  {
-    name: "anthropic v3",
-    wire: anthropicWire,
-    providerOptions: {},
-    model: (url) => createAnthropic({ baseURL: `${url}/v1`, apiKey })("claude-sonnet-4-5"),
-  },
-  {
-    name: "anthropic v4",
-    wire: anthropicWire,
-    providerOptions: {},
-    model: (url) => createAnthropicV4({ baseURL: `${url}/v1`, apiKey })("claude-sonnet-4-5"),
-  },
-  {
-    name: "openai responses v3",
-    wire: responsesWire,
-    providerOptions: stateless,
-    model: (url) => createOpenAI({ baseURL: `${url}/v1`, apiKey }).responses("gpt-5"),
-  },
-  {
-    name: "openai responses v4",
-    wire: responsesWire,
-    providerOptions: stateless,
-    model: (url) => createOpenAIV4({ baseURL: `${url}/v1`, apiKey }).responses("gpt-5"),
-  },
-  {
-    name: "openai chat v3",
-    wire: openAiChatWire,
-    providerOptions: {},
-    model: (url) => createOpenAI({ baseURL: `${url}/v1`, apiKey }).chat("gpt-4o"),
-  },
-  {
-    name: "openai chat v4",
-    wire: openAiChatWire,
-    providerOptions: {},
-    model: (url) => createOpenAIV4({ baseURL: `${url}/v1`, apiKey }).chat("gpt-4o"),
-  },
-  {
-    name: "google v3",
-    wire: googleWire,
-    providerOptions: {},
-    model: (url) => createGoogleGenerativeAI({ baseURL: `${url}/v1beta`, apiKey })("gemini-2.5-flash"),
-  },
-  {
-    name: "google v4",
-    wire: googleWire,
-    providerOptions: {},
-    model: (url) => createGoogleV4({ baseURL: `${url}/v1beta`, apiKey })("gemini-2.5-flash"),
-  },
-  {
-    name: "openai-compatible v3",
-    wire: compatibleWire,
-    providerOptions: {},
-    model: (url) => createOpenAICompatible({ baseURL: `${url}/v1`, ...compatible })("local-model"),
-  },
-  {
-    name: "openai-compatible v4",
-    wire: compatibleWire,
-    providerOptions: {},
-    model: (url) => createCompatibleV4({ baseURL: `${url}/v1`, ...compatible })("local-model"),
-  },
-  {
-    name: "anthropic v4 by modelFetch",
-    wire: anthropicWire,
-    providerOptions: {},
-    model: (url) =>
-      createAnthropicV4({ baseURL: `${url}/v1`, apiKey, fetch: modelFetch() })("claude-sonnet-4-5"),
-  },
-  {
-    name: "openai-compatible v3 by modelFetch",
-    wire: compatibleWire,
-    providerOptions: {},
-    model: (url) =>
-      createOpenAICompatible({ baseURL: `${url}/v1`, ...compatible, fetch: modelFetch() })("local-model"),
-  },
-  {
-    name: "native anthropic",
-    wire: anthropicWire,
-    providerOptions: {},
-    model: (url) => anthropicModel({ baseUrl: `${url}/v1`, apiKey, model: "claude-sonnet-4-5" }),
-  },
-  {
-    name: "native openai chat",
-    wire: openAiChatWire,
-    providerOptions: {},
-    model: (url) => openaiModel({ baseUrl: `${url}/v1`, apiKey, model: "gpt-4o" }),
-  },
-  {
-    name: "native openai-compatible",
-    wire: compatibleWire,
-    providerOptions: {},
-    model: (url) => openaiModel({ baseUrl: `${url}/v1`, model: "local-model" }),
-  },
-  {
-    name: "native anthropic by fetch",
-    wire: anthropicWire,
-    providerOptions: {},
-    model: (url) => anthropicModel({ baseUrl: `${url}/v1`, apiKey, model: "claude-sonnet-4-5", fetch }),
-  },
-  {
-    name: "native openai chat by fetch",
-    wire: openAiChatWire,
-    providerOptions: {},
-    model: (url) => openaiModel({ baseUrl: `${url}/v1`, apiKey, model: "gpt-4o", fetch }),
-  },
-  {
-    name: "native openai chat by modelFetch",
-    wire: openAiChatWire,
-    providerOptions: {},
-    model: (url) => openaiModel({ baseUrl: `${url}/v1`, apiKey, model: "gpt-4o", fetch: modelFetch() }),
-  },
-];
+function providersOf(apiKey: string): readonly Provider[] {
+  const compatible = { name: "local", apiKey, includeUsage: true, supportsStructuredOutputs: true };
+  const stateless = { openai: { store: false } };
+
+  return [
+    {
+      name: "anthropic v3",
+      wire: anthropicWire,
+      providerOptions: {},
+      model: (url) => createAnthropic({ baseURL: `${url}/v1`, apiKey })("claude-sonnet-4-5"),
+    },
+    {
+      name: "anthropic v4",
+      wire: anthropicWire,
+      providerOptions: {},
+      model: (url) => createAnthropicV4({ baseURL: `${url}/v1`, apiKey })("claude-sonnet-4-5"),
+    },
+    {
+      name: "openai responses v3",
+      wire: responsesWire,
+      providerOptions: stateless,
+      model: (url) => createOpenAI({ baseURL: `${url}/v1`, apiKey }).responses("gpt-5"),
+    },
+    {
+      name: "openai responses v4",
+      wire: responsesWire,
+      providerOptions: stateless,
+      model: (url) => createOpenAIV4({ baseURL: `${url}/v1`, apiKey }).responses("gpt-5"),
+    },
+    {
+      name: "openai chat v3",
+      wire: openAiChatWire,
+      providerOptions: {},
+      model: (url) => createOpenAI({ baseURL: `${url}/v1`, apiKey }).chat("gpt-4o"),
+    },
+    {
+      name: "openai chat v4",
+      wire: openAiChatWire,
+      providerOptions: {},
+      model: (url) => createOpenAIV4({ baseURL: `${url}/v1`, apiKey }).chat("gpt-4o"),
+    },
+    {
+      name: "google v3",
+      wire: googleWire,
+      providerOptions: {},
+      model: (url) => createGoogleGenerativeAI({ baseURL: `${url}/v1beta`, apiKey })("gemini-2.5-flash"),
+    },
+    {
+      name: "google v4",
+      wire: googleWire,
+      providerOptions: {},
+      model: (url) => createGoogleV4({ baseURL: `${url}/v1beta`, apiKey })("gemini-2.5-flash"),
+    },
+    {
+      name: "openai-compatible v3",
+      wire: compatibleWire,
+      providerOptions: {},
+      model: (url) => createOpenAICompatible({ baseURL: `${url}/v1`, ...compatible })("local-model"),
+    },
+    {
+      name: "openai-compatible v4",
+      wire: compatibleWire,
+      providerOptions: {},
+      model: (url) => createCompatibleV4({ baseURL: `${url}/v1`, ...compatible })("local-model"),
+    },
+    {
+      name: "anthropic v4 by modelFetch",
+      wire: anthropicWire,
+      providerOptions: {},
+      model: (url) =>
+        createAnthropicV4({ baseURL: `${url}/v1`, apiKey, fetch: modelFetch() })("claude-sonnet-4-5"),
+    },
+    {
+      name: "openai-compatible v3 by modelFetch",
+      wire: compatibleWire,
+      providerOptions: {},
+      model: (url) =>
+        createOpenAICompatible({ baseURL: `${url}/v1`, ...compatible, fetch: modelFetch() })("local-model"),
+    },
+    {
+      name: "native anthropic",
+      wire: anthropicWire,
+      providerOptions: {},
+      model: (url) => anthropicModel({ baseUrl: `${url}/v1`, apiKey, model: "claude-sonnet-4-5" }),
+    },
+    {
+      name: "native openai chat",
+      wire: openAiChatWire,
+      providerOptions: {},
+      model: (url) => openaiModel({ baseUrl: `${url}/v1`, apiKey, model: "gpt-4o" }),
+    },
+    {
+      name: "native openai-compatible",
+      wire: compatibleWire,
+      providerOptions: {},
+      model: (url) => openaiModel({ baseUrl: `${url}/v1`, model: "local-model" }),
+    },
+    {
+      name: "native anthropic by fetch",
+      wire: anthropicWire,
+      providerOptions: {},
+      model: (url) => anthropicModel({ baseUrl: `${url}/v1`, apiKey, model: "claude-sonnet-4-5", fetch }),
+    },
+    {
+      name: "native openai chat by fetch",
+      wire: openAiChatWire,
+      providerOptions: {},
+      model: (url) => openaiModel({ baseUrl: `${url}/v1`, apiKey, model: "gpt-4o", fetch }),
+    },
+    {
+      name: "native openai chat by modelFetch",
+      wire: openAiChatWire,
+      providerOptions: {},
+      model: (url) => openaiModel({ baseUrl: `${url}/v1`, apiKey, model: "gpt-4o", fetch: modelFetch() }),
+    },
+  ];
+}
+
+export const PROVIDERS: readonly Provider[] = providersOf("test-key");

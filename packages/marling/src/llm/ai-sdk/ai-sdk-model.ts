@@ -53,10 +53,10 @@ export function aiSdkModel(model: AiSdkLanguageModel, options: AiSdkModelOptions
       const { limits = DEFAULT_ANSWER_LIMITS, signal } = site;
       const guard = new GuardedCall(limits);
       try {
-        return await callModel(builder, request, { ...site, limits, guard });
+        return guard.shown(await callModel(builder, request, { ...site, limits, guard }));
       } catch (thrown) {
         const failure = signal.aborted ? cancelled() : (guard.failure ?? failureOf(thrown));
-        return { kind: "failure", failure };
+        return guard.shown({ kind: "failure", failure }, thrown);
       }
     },
   };

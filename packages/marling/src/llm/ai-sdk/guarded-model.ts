@@ -3,8 +3,10 @@
 //   LA24  what a provider holds of one event, or of a refusal, is bounded.
 //   LA25  the keys that a request went out with are known, so that no failure repeats them.
 
+import { secretsInHeaders, secretsInUrl } from "../../base/secrets.ts";
 import type { AnswerLimits } from "../../model/answer-limits.ts";
-import type { ModelFailure } from "../../model/model-response.ts";
+import type { ModelFailure, ModelOutcome } from "../../model/model-response.ts";
+import { shownFailure } from "../../model/shown-failure.ts";
 import { eventTooLong } from "../answer-bytes.ts";
 import { boundedFetch } from "../bounded-fetch.ts";
 import { membersOf } from "../members-of.ts";
@@ -17,7 +19,7 @@ export class GuardedCall {
   readonly #limits: AnswerLimits;
   #failure: ModelFailure | undefined;
   /** The headers and addresses that requests went out with. */
-  readonly sent: { readonly headers: unknown; readonly url: string }[] = [];
+  readonly sent: { readonly headers: RequestInit["headers"]; readonly url: string }[] = [];
 
   constructor(limits: AnswerLimits) {
     this.#limits = limits;
@@ -40,6 +42,16 @@ export class GuardedCall {
     });
   }
 
+  /** The outcome without the keys of the request, as far as they are known or in what was thrown. */
+  shown(outcome: ModelOutcome, thrown?: unknown): ModelOutcome {
+    if (outcome.kind === "response") return outcome;
+    const sent = this.sent.flatMap(({ headers, url }) => [
+      ...secretsInHeaders(new Headers(headers)),
+      ...secretsInUrl(url),
+    ]);
+    return { kind: "failure", failure: shownFailure(outcome.failure, [...sent, ...secretsInError(thrown)]) };
+  }
+
   #guard(fetch: Fetch): Fetch {
     const bounded = boundedFetch(fetch, {
       limits: this.#limits,
@@ -53,6 +65,23 @@ export class GuardedCall {
       return bounded(input, init);
     };
   }
+}
+
+/** How deep an error is looked through for what was sent: causes, and requests in them. */
+const DEEPEST = 6;
+
+/** Keys that an error has with it: providers keep the request's headers and address there. */
+function secretsInError(thrown: unknown, depth = 0): readonly string[] {
+  if (typeof thrown !== "object" || thrown === null || depth > DEEPEST) return [];
+  const { requestHeaders, headers, url, request, config, options, cause } = membersOf(thrown);
+  const own = [requestHeaders, headers].flatMap((given) => secretsInHeaders(headerEntries(given)));
+  const below = [request, config, options, cause].flatMap((part) => secretsInError(part, depth + 1));
+  return [...own, ...(typeof url === "string" ? secretsInUrl(url) : []), ...below];
+}
+
+function headerEntries(headers: unknown): readonly (readonly [string, string])[] {
+  const entries = headers instanceof Headers ? [...headers] : Object.entries(membersOf(headers));
+  return entries.flatMap(([name, value]) => (typeof value === "string" ? [[name, value] as const] : []));
 }
 
 interface ProviderConfig {

@@ -2,10 +2,12 @@
 //   LA6   nothing is retried here: that is the kernel's.
 //   LN9   keys are in headers and nowhere else: no failure holds one, whatever a server says.
 
+import { secretsInHeaders, secretsInUrl } from "../../base/secrets.ts";
 import { unreachable } from "../../base/unreachable.ts";
 import { type AnswerLimits, DEFAULT_ANSWER_LIMITS } from "../../model/answer-limits.ts";
 import type { Json } from "../../model/json.ts";
 import type { ModelFailure, ModelOutcome } from "../../model/model-response.ts";
+import { shownFailure } from "../../model/shown-failure.ts";
 import { eventTooLong, longestEvent } from "../answer-bytes.ts";
 import type { PromptSite } from "../build-prompt.ts";
 import { unknownParameters } from "../call-parameters.ts";
@@ -43,9 +45,6 @@ export interface NativeModel extends Pick<ModelPort, "id" | "contextWindow" | "m
 }
 
 const NONE_WITHHELD: ReadonlySet<string> = new Set();
-const SECRET_HEADER = /auth|key|token|secret|cookie/;
-/** What is shorter is no secret, and might be a part of any word. */
-const SHORTEST_SECRET = 6;
 
 export function nativeModel(model: NativeModel): ModelPort {
   const { id, contextWindow, maxOutputTokens } = model;
@@ -55,11 +54,12 @@ export function nativeModel(model: NativeModel): ModelPort {
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
     call: async (request, site) => {
       const headers = headersOf(model, request);
+      const { url } = model.target;
       try {
-        return withoutSecrets(await callModel(model, { request, headers }, site), headers);
+        return withoutSecrets(await callModel(model, { request, headers }, site), { headers, url });
       } catch (thrown) {
         const failure = site.signal.aborted ? cancelled() : failureOf(thrown);
-        return withoutSecrets({ kind: "failure", failure }, headers);
+        return withoutSecrets({ kind: "failure", failure }, { headers, url });
       }
     },
   };
@@ -193,16 +193,11 @@ function refusalOf({ status, headers, body }: Extract<PostEnd, { kind: "refused"
   });
 }
 
-function withoutSecrets(outcome: ModelOutcome, headers: Readonly<Record<string, string>>): ModelOutcome {
+function withoutSecrets(
+  outcome: ModelOutcome,
+  { headers, url }: { readonly headers: Readonly<Record<string, string>>; readonly url: URL },
+): ModelOutcome {
   if (outcome.kind === "response") return outcome;
-  const secrets = Object.entries(headers)
-    .filter(([name]) => SECRET_HEADER.test(name))
-    .map(([, value]) => value.replace(/^(?:Bearer|Basic) /i, ""))
-    .filter((value) => value.length >= SHORTEST_SECRET);
-  const text = JSON.stringify(outcome.failure);
-  if (!secrets.some((secret) => text.includes(secret))) return outcome;
-  const failure: unknown = JSON.parse(
-    secrets.reduce((said, secret) => said.replaceAll(secret, "[key]"), text),
-  );
-  return { kind: "failure", failure: failure as ModelFailure }; // As it was, but for the keys in its texts.
+  const secrets = [...secretsInHeaders(Object.entries(headers)), ...secretsInUrl(url.href)];
+  return { kind: "failure", failure: shownFailure(outcome.failure, secrets) };
 }
