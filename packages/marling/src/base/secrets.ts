@@ -55,36 +55,62 @@ function decoded(text: string): string {
 /** Removes secrets from texts. */
 export class SecretFilter {
   readonly #exact: RegExp | undefined;
+  /** Base64 that has a secret in it. */
+  readonly #packed: RegExp | undefined;
 
   constructor(secrets: readonly string[] = []) {
-    const forms = [...new Set(secrets)].filter(isLongEnough).flatMap(formsOf);
-    const longestFirst = [...new Set(forms)].sort((a, b) => b.length - a.length);
-    this.#exact = longestFirst.length === 0 ? undefined : new RegExp(longestFirst.join("|"), "gi");
+    const known = [...new Set(secrets)].filter(isLongEnough);
+    this.#exact = anyOf(known.flatMap(formsOf));
+    this.#packed = anyOf(known.flatMap(base64Forms));
   }
 
   text(text: string): string {
-    const known = this.#exact === undefined ? text : text.replace(this.#exact, SECRET_MARK);
+    const unpacked = this.#packed === undefined ? text : withoutRuns(text, this.#packed);
+    const known = this.#exact === undefined ? unpacked : unpacked.replace(this.#exact, SECRET_MARK);
     return SHAPES.reduce((now, [pattern, replace]) => now.replace(pattern, replace), known);
   }
+}
+
+function anyOf(sources: readonly string[]): RegExp | undefined {
+  const longestFirst = [...new Set(sources)].sort((a, b) => b.length - a.length);
+  return longestFirst.length === 0 ? undefined : new RegExp(longestFirst.join("|"), "gi");
 }
 
 /** The forms of a secret, as sources of regular expressions. */
 function formsOf(secret: string): readonly string[] {
   const encoded = encodeURIComponent(secret);
   const json = JSON.stringify(secret).slice(1, -1);
-  return [secret, encoded, encoded.replaceAll("%20", "+"), json].map(escaped).concat(base64Forms(secret));
+  return [secret, encoded, encoded.replaceAll("%20", "+"), json].map(escaped);
 }
 
-/** What base64 of the secret has in common, wherever in a longer text it begins; with the rest of that base64. */
+/** The signs that base64 of a text has for the secret in it, wherever in the text that begins. */
 function base64Forms(secret: string): readonly string[] {
   return [0, 1, 2].flatMap((offset) => {
     const bytes = Buffer.concat([Buffer.alloc(offset), Buffer.from(secret, "utf8")]);
     const whole = bytes.toString("base64").replace(/=+$/, "");
     const core = whole.slice(Math.ceil((offset * 4) / 3), Math.floor((bytes.length * 4) / 3));
     if (core.length < SHORTEST_SECRET) return [];
-    const either = escaped(core).replaceAll("\\+", "[+-]").replaceAll("/", "[/_]");
-    return [`[A-Za-z0-9+/_-]*${either}[A-Za-z0-9+/_=-]*`];
+    return [escaped(core).replaceAll("\\+", "[+-]").replaceAll("/", "[/_]")];
   });
+}
+
+const BASE64_SIGN = /[A-Za-z0-9+/_=-]/;
+
+/** Replaces each match with all of the base64 around it. Every sign is looked at once. */
+function withoutRuns(text: string, pattern: RegExp): string {
+  let shown = "";
+  let from = 0;
+  pattern.lastIndex = 0;
+  for (let found = pattern.exec(text); found !== null; found = pattern.exec(text)) {
+    let start = found.index;
+    let end = start + found[0].length;
+    while (start > from && BASE64_SIGN.test(text[start - 1] ?? "")) start -= 1;
+    while (end < text.length && BASE64_SIGN.test(text[end] ?? "")) end += 1;
+    shown += text.slice(from, start) + SECRET_MARK;
+    from = end;
+    pattern.lastIndex = end;
+  }
+  return shown + text.slice(from);
 }
 
 function escaped(text: string): string {

@@ -19,6 +19,11 @@ export function eventTooLong(limits: AnswerLimits): ModelFailure {
   return { kind: "answer_limit", message, retryable: false, raw: { limit: "answerBytes" } };
 }
 
+/** Thrown to whoever reads a body with an event that is too long; known by its name. */
+export class AnswerLimitReached extends Error {
+  override readonly name = "AnswerLimitReached";
+}
+
 /** Blank lines, which end an event. */
 const BLANK_LINES: readonly string[] = ["\n\n", "\n\r\n", "\r\r"];
 const LONGEST_BLANK = 3;

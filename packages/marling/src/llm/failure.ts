@@ -91,6 +91,7 @@ const NAMES: { readonly [name: string]: ModelFailureKind } = {
   AI_UnsupportedFunctionalityError: "invalid_request",
   AI_LoadAPIKeyError: "auth",
   AI_LoadSettingError: "auth",
+  AnswerLimitReached: "answer_limit",
   AbortError: "timeout",
   TimeoutError: "timeout",
   ETIMEDOUT: "timeout",

@@ -7,7 +7,7 @@ import { secretsInHeaders, secretsInUrl } from "../../base/secrets.ts";
 import type { AnswerLimits } from "../../model/answer-limits.ts";
 import type { ModelFailure, ModelOutcome } from "../../model/model-response.ts";
 import { shownFailure } from "../../model/shown-failure.ts";
-import { eventTooLong } from "../answer-bytes.ts";
+import { AnswerLimitReached, eventTooLong } from "../answer-bytes.ts";
 import { boundedFetch } from "../bounded-fetch.ts";
 import { membersOf } from "../members-of.ts";
 import type { AiSdkLanguageModel } from "./language-model.ts";
@@ -57,7 +57,7 @@ export class GuardedCall {
       limits: this.#limits,
       onTooLong: () => {
         this.#failure = eventTooLong(this.#limits);
-        return new Error(this.#failure.message);
+        return new AnswerLimitReached(this.#failure.message);
       },
     });
     return (input, init) => {

@@ -7,7 +7,7 @@
 
 import { keepNewest } from "../../base/keep-newest.ts";
 import { DEFAULT_ANSWER_LIMITS } from "../../model/answer-limits.ts";
-import { eventTooLong } from "../answer-bytes.ts";
+import { AnswerLimitReached, eventTooLong } from "../answer-bytes.ts";
 import { bodyBounds, boundedFetch, type FetchBounds, type TakeBytes, WITH_BOUNDS } from "../bounded-fetch.ts";
 import { type AnswerHead, MalformedAnswer } from "./answer-head.ts";
 import type { Caller, Connection, Server } from "./connection.ts";
@@ -80,7 +80,7 @@ interface FetchSite {
 
 const DEFAULT_BOUNDS: FetchBounds = {
   limits: DEFAULT_ANSWER_LIMITS,
-  onTooLong: () => new MalformedAnswer(eventTooLong(DEFAULT_ANSWER_LIMITS).message),
+  onTooLong: () => new AnswerLimitReached(eventTooLong(DEFAULT_ANSWER_LIMITS).message),
 };
 
 /** The request, if it is one that is sent here. */
