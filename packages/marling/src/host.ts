@@ -12,6 +12,7 @@ export type {
   ToolChoice,
   ToolSpec,
 } from "./llm/contract.ts";
+export type { AnswerLimits } from "./model/answer-limits.ts";
 export type { JournalRecord, JournalStore } from "./model/journal.ts";
 export type {
   Acceptance,

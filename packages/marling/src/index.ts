@@ -22,7 +22,12 @@ export type {
   SessionOptions,
   VacuumOptions,
 } from "./kernel/runtime.ts";
-export type { ModelOption, ModelSettings, RuntimeOptions } from "./kernel/runtime-options.ts";
+export type {
+  AnswerLimitOptions,
+  ModelOption,
+  ModelSettings,
+  RuntimeOptions,
+} from "./kernel/runtime-options.ts";
 export type {
   CancelOutcome,
   EnqueueOptions,
@@ -48,6 +53,7 @@ export type {
   ToolSpec,
 } from "./llm/contract.ts";
 export type { ModelDefaults } from "./llm/model-defaults.ts";
+export type { AnswerLimits } from "./model/answer-limits.ts";
 export type { AttachmentSource } from "./model/attachment.ts";
 export type { CallId, FrameId, InputId, MessageId, NodeId, SessionId, TurnId } from "./model/ids.ts";
 export type { Json, JsonObject } from "./model/json.ts";
