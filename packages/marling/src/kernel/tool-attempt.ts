@@ -42,7 +42,6 @@ import {
   adoptInner,
   attemptKey,
   type EffectOf,
-  enclosed,
   joinScope,
   performEffect,
   scopeOf,
@@ -134,7 +133,7 @@ export async function runCall(turn: TurnRun, ready: ReadyCall, options: CallOpti
 
 /** A scope that encloses the calls of an orchestrating tool, as that of an attempt encloses those of another tool. */
 function bundleOf(turn: TurnRun, { call }: ReadyCall, { round }: CallOptions): TurnRun {
-  return enclosed(scopeOf(turn), attemptKey(call.callId, round, 1));
+  return scopeOf(turn, { within: attemptKey(call.callId, round, 1) });
 }
 
 /** The calls of an orchestrating tool are over: those of an earlier run that this run did not make still count. */

@@ -79,7 +79,7 @@ export interface TurnRun {
   /** How many of them are in the history already, with earlier parts of the turn. */
   readonly committedJoins: number;
   /** The effects that enclose this scope, outermost first; absent in the turn itself. */
-  readonly within?: readonly EffectKey[];
+  readonly within?: readonly EffectKey[] | undefined;
   /** Changes of plugin state that an effect names as its own; the turn itself has no such list. */
   readonly deltas?: StateDelta[];
   /** The prompt and tools of the round, once prepared, and what they were made from. */
@@ -178,7 +178,7 @@ export async function performEffect<T>(
   if (turn.control.ending !== undefined && !(await isRecorded(turn, effect.key)))
     return endedEffect(turn, effect, turn.control.ending);
   const told = tracedEffect(session.trace, turn.span, effect);
-  const scope = enclosed(scopeOf(turn, `${turn.scope}.${effect.key}`), effect.key);
+  const scope = scopeOf(turn, { scope: `${turn.scope}.${effect.key}`, within: effect.key });
   const { cut, plan } = effect;
   let hasRun = false;
   const run = (act: () => Promise<T>): Promise<Recorded<T>> =>
@@ -266,12 +266,6 @@ function recordOf<T>(
   return asks === undefined ? record : { ...record, asked: marksOf(asks) };
 }
 
-/** A scope that an effect, or a call that is made of effects, encloses. */
-export function enclosed(scope: TurnRun, key: string): TurnRun {
-  const { within = NONE } = scope;
-  return { ...scope, within: [...within, key as EffectKey] };
-}
-
 /**
  * The run is done with an effect, or without a key with the turn. An earlier run may have finished effects inside it that
  * this run did not come to: their usage and their state still count.
@@ -322,9 +316,16 @@ function ownTurn({ session, control }: TurnRun): Promise<void> | undefined {
   return session.parts.effects.remembers === true ? session.lease.ensure() : undefined;
 }
 
-/** The turn with a place of its own for what is left behind, so that effects which run at once can be told apart. */
-export function scopeOf(turn: TurnRun, scope: string = turn.scope): TurnRun {
-  return { ...turn, scope, buffer: [], deltas: [], spent: [], log: { ...turn.log, issues: [] } };
+/**
+ * The turn with a place of its own for what is left behind, so that effects which run concurrently can be told apart.
+ * `within` names the effect that encloses it, or a call that is made of effects.
+ */
+export function scopeOf(
+  turn: TurnRun,
+  { scope = turn.scope, within: key }: { readonly scope?: string; readonly within?: string } = {},
+): TurnRun {
+  const within = key === undefined ? turn.within : [...(turn.within ?? NONE), key as EffectKey];
+  return { ...turn, scope, within, buffer: [], deltas: [], spent: [], log: { ...turn.log, issues: [] } };
 }
 
 /** Adds what was left in a scope to the turn it was made from. */
