@@ -53,7 +53,8 @@ export class OpenSessions {
   /** Revisions at which sessions were let go with work that this runtime cannot or is not to go on with. */
   readonly #left = new Map<string, number>();
   readonly #onRecovered: (turn: QueuedTurn) => void;
-  readonly #closing: RuntimeClosing;
+  /** How they end together. */
+  readonly closing: RuntimeClosing;
 
   constructor(
     parts: Omit<KernelParts, "sessions" | "work" | "triggers">,
@@ -69,12 +70,12 @@ export class OpenSessions {
       leave: (ids) => this.#leave(ids),
       takeFirstTurnInput: (id, from) => this.takeFirstTurnInput(id, from),
       cancelTurns: (id) => this.#cancelTurns(id),
-      isClosing: () => this.#closing.isClosing,
+      isClosing: () => this.closing.isClosing,
     };
     const work = new RuntimeWork(directory, parts);
     this.parts = { ...parts, sessions: directory, work, triggers: new Triggers(directory, parts) };
     this.#onRecovered = onRecovered;
-    this.#closing = new RuntimeClosing(parts);
+    this.closing = new RuntimeClosing(parts);
   }
 
   find(id: string): ResidentSession | undefined {
@@ -116,19 +117,9 @@ export class OpenSessions {
     if (open !== undefined) await this.#release(open, "session_closed", { isDeletion: true });
   }
 
-  /** Refuses calls and inputs from outside from now on. */
-  beginClosing(grace: RuntimeGrace): void {
-    this.#closing.begin(grace);
-  }
-
-  /** Throws when what was accepted is not worked on any more. */
-  refuseClosed(): void {
-    this.#closing.refuse();
-  }
-
   /** Releases every session when all are done. Turns that have not ended after the grace are ended: see TQ6. */
   async close(grace: RuntimeGrace): Promise<void> {
-    await this.#closing.end(grace, () => this.parts.work.beginClosing());
+    await this.closing.end(grace, () => this.parts.work.beginClosing());
     const open = await Promise.allSettled(this.#open.values());
     const gone = open.map((one) =>
       one.status === "fulfilled"
@@ -191,7 +182,7 @@ export class OpenSessions {
 
   /** Opens a session for the work that was left in it. */
   async openForRecovery(id: SessionId): Promise<void> {
-    if (this.#closing.isClosing || this.#reserved.has(id)) return;
+    if (this.closing.isClosing || this.#reserved.has(id)) return;
     const known = this.#open.get(id);
     if (known !== undefined) return this.#takeUp(await known);
     const opening = this.track(id, () => this.#openBound(id), { isForRecovery: true });
@@ -200,7 +191,7 @@ export class OpenSessions {
 
   /** As `openForRecovery`, for what goes on beside turns, unless it was let go here and nobody has written since. */
   async openForWork(id: SessionId): Promise<boolean> {
-    if (this.#closing.isClosing || this.#reserved.has(id)) return false;
+    if (this.closing.isClosing || this.#reserved.has(id)) return false;
     const left = this.#open.has(id) ? undefined : this.#left.get(id);
     if (left !== undefined && left === (await this.parts.store.revision(id))) return false;
     await this.openForRecovery(id);
@@ -209,7 +200,7 @@ export class OpenSessions {
   }
 
   async submit(id: SessionId, input: unknown, options: AdmitOptions): Promise<Admitted> {
-    this.#closing.refuseOutside();
+    this.closing.refuseOutside();
     await this.#reserved.get(id)?.promise;
     const open = await this.#openFor(id);
     const { turn, ...admitted } = await open.queue.submit(input, options);
@@ -256,7 +247,7 @@ export class OpenSessions {
     const left = await this.#unfinished(session.id);
     const queue = new TurnQueue(session, inputs);
     session.work.bind(queue);
-    this.#closing.add(queue);
+    this.closing.add(queue);
     return { left, queue };
   }
 
@@ -289,7 +280,7 @@ export class OpenSessions {
     from: ResidentSession,
     scope?: TurnRun,
   ): Promise<SessionCreated> {
-    this.#closing.refuse();
+    this.closing.refuse();
     scope?.control.refuseLost();
     const cause = scope === undefined ? undefined : serviceKey(scope, "session", undefined);
     const made = await createSession(from, request, cause);
@@ -328,7 +319,7 @@ export class OpenSessions {
 
   /** A session below another, opened if it is not open. */
   async openBelow(id: string, from: ResidentSession): Promise<ChildSession> {
-    this.#closing.refuse();
+    this.closing.refuse();
     const wanted = sessionId(id);
     await this.#reserved.get(wanted)?.promise;
     const own = wanted === from.id ? await this.#open.get(wanted) : undefined;
@@ -372,7 +363,7 @@ export class OpenSessions {
 
   async #letGo({ resident, queue }: Open, code: CloseCode, grace: CloseGrace): Promise<void> {
     await queue.close(code, grace);
-    this.#closing.delete(queue);
+    this.closing.delete(queue);
     resident.ending.abort();
     await resident.work.close({
       isWithRuntime: code === "runtime_closed",

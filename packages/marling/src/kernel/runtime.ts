@@ -48,8 +48,9 @@ export interface VacuumOptions {
 
 export interface CloseOptions {
   /**
-   * How long turns that run may take to end, five seconds by default. Those that have not are left to the store, as a crash
-   * would leave them; where nothing is stored they are cancelled.
+   * How long turns that run may take to end, five seconds by default. Until then they may do everything that they could
+   * before. Those that have not ended are left to the store, as a crash would leave them; where nothing is stored they are
+   * cancelled.
    */
   readonly graceMs?: number;
 }
@@ -181,7 +182,7 @@ export class Runtime implements AsyncDisposable {
     waitKey: string,
     value: { readonly ok: unknown } | { readonly error: { readonly code: string; readonly message: string } },
   ): Promise<ResolveStatus> {
-    this.#open.refuseClosed();
+    this.#open.closing.refuse();
     return this.#parts.waits.resolve(waitKey, "completion", value);
   }
 
@@ -195,7 +196,8 @@ export class Runtime implements AsyncDisposable {
 
   /**
    * Takes no more work, waits for what was accepted within the grace, and lets everything go. Turns that sleep are left to the
-   * store; one in memory that waits for an answer is cancelled, since nobody can give it any more.
+   * store, unless a turn that runs waits for them; one in memory that waits for an answer is cancelled, since nobody can give
+   * it any more. No refusal of a closing runtime is recorded as the failure of a tool, a hook or a task.
    */
   async close(options: CloseOptions = {}): Promise<void> {
     const { graceMs = CLOSE_GRACE_MS } = options;
@@ -205,8 +207,8 @@ export class Runtime implements AsyncDisposable {
   }
 
   async #close(grace: Required<CloseOptions>): Promise<void> {
-    for (const { 1: runtime } of this.#tenants?.open ?? []) runtime.#open.beginClosing(grace);
-    this.#open.beginClosing(grace);
+    for (const { 1: runtime } of this.#tenants?.open ?? []) runtime.#open.closing.begin(grace);
+    this.#open.closing.begin(grace);
     await this.#parts.triggers.pump.stop();
     await this.#recovery.stop();
     await Promise.all([this.#tenants?.close(grace), this.#open.close(grace)]);
