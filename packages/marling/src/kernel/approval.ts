@@ -133,6 +133,11 @@ export async function awaitApproval(
   return denied(decision.code ?? "approval_denied", decision.reason ?? "The call was denied.", pluginId);
 }
 
+/** The output of a call that its turn gave up before it was decided about. */
+export function undecided({ pluginId }: ApprovalQuestion): ToolOutput {
+  return denied("cancelled", CANCELLED, pluginId);
+}
+
 const OTHER_WAIT = "Nobody could be asked about the call: its name is taken.";
 const CANCELLED = "The turn was cancelled before anybody decided.";
 const EXPIRED: Decided = Object.freeze({

@@ -17,7 +17,7 @@ import { decodeAppendNodes } from "../session/append-node.ts";
 import type { ExecutionGrant } from "../tool/contract.ts";
 import { projectToolOutput } from "../tool/output.ts";
 import { runConcurrently } from "../tool/run-concurrently.ts";
-import { awaitApproval } from "./approval.ts";
+import { awaitApproval, undecided } from "./approval.ts";
 import { endedCall, endedUnprepared } from "./end-turn.ts";
 import {
   type PreparedDispatch,
@@ -230,13 +230,19 @@ async function finishAbandoned(
   run: DispatchRun<ReadyCall>,
   options: DispatchOptions,
 ): Promise<void> {
-  const isBegun = run.abandoned === "running";
-  const output = toolCancelled(
-    isBegun ? "The call was cancelled; it may have taken effect." : "The call was cancelled before it began.",
-  );
+  const output = abandonedOutput(run);
   run.scope = scopeOf(turn);
   const completed = await conclude(run.scope, run.prepared, { output, durationMs: 0, round: options.round });
   finish(run, completed, options);
+}
+
+/** Whether it had asked already depends on the store: one that somebody has to allow was not decided about, either way. */
+function abandonedOutput({ abandoned, prepared }: DispatchRun<ReadyCall>): ToolOutput {
+  if (abandoned === "running") return toolCancelled("The call was cancelled; it may have taken effect.");
+  const { approval } = prepared;
+  return approval === undefined
+    ? toolCancelled("The call was cancelled before it began.")
+    : undecided(approval.question);
 }
 
 function finish(run: DispatchRun, completed: CompletedCall, options: DispatchOptions): void {

@@ -1,6 +1,7 @@
 // One of the processes that share a file. Submits turns for ever, until it is killed, and says what was acknowledged:
 //   accepted <session> <key> <deliver> <text>   settled <session> <key> <turn> <revision>   failed <session> <code>
 //   cancelled <session> <key>                   appended <session> <node>                   takeover
+//   compacted <session> <frame>                 forked <session> <fork> <nodes>
 //   node two-processes-child.mjs <database> <log> <name> <seed>
 
 import { writeSync } from "node:fs";
@@ -13,7 +14,19 @@ import { SESSIONS, seeded, world } from "./two-processes-world.mjs";
 
 const [path = "", log = "", name = "", seed = "0"] = process.argv.slice(2);
 const random = seeded(Number(seed));
-const KINDS = ["text", "text", "safe", "unsafe", "pair", "join", "next", "cancel", "append"];
+const KINDS = [
+  "text",
+  "text",
+  "safe",
+  "unsafe",
+  "pair",
+  "join",
+  "next",
+  "cancel",
+  "append",
+  "compact",
+  "fork",
+];
 let count = 0;
 
 const runtime = createRuntime({
@@ -40,6 +53,8 @@ async function act(session) {
   const key = `${name}.${count}`;
   const kind = KINDS[Math.floor(random() * KINDS.length)] ?? "text";
   if (kind === "append") return append(session, key);
+  if (kind === "compact") return compact(session, key);
+  if (kind === "fork") return fork(session, key);
   if (kind === "join" || kind === "next") return enqueue(session, { key, kind });
   const text = `${kind === "cancel" ? "pair" : kind} ${key}`;
   const turn = session.turn(text, { key });
@@ -64,10 +79,31 @@ async function cancel(session, { turn, key }) {
   if ((await session.cancel(turn.id)) === "requested") print(`cancelled ${session.id} ${key}`);
 }
 
-/** @param {Session} session @param {string} key */
+/** A mark, and words that the model is shown. @param {Session} session @param {string} key */
 async function append(session, key) {
-  const result = await session.appendNodes([{ kind: "plugin", type: "mark", body: { key } }]);
-  if (result.status === "appended") print(`appended ${session.id} ${result.nodeIds[0]}`);
+  const result = await session.appendNodes([
+    { kind: "plugin", type: "mark", body: { key } },
+    { kind: "message", message: { role: "user", content: `note ${key}` } },
+  ]);
+  if (result.status === "appended")
+    for (const node of result.nodeIds) print(`appended ${session.id} ${node}`);
+}
+
+/** The compactor takes its time; what is appended meanwhile overtakes it. @param {Session} session @param {string} key */
+async function compact(session, key) {
+  const compacted = session.compact();
+  const appended = random() < 0.5 ? append(session, key) : undefined;
+  if (await compacted) print(`compacted ${session.id} ${session.read().currentFrameId}`);
+  await appended;
+}
+
+/** A fork of the newest commit, with a turn of its own. @param {Session} session @param {string} key */
+async function fork(session, key) {
+  const id = `${session.id}-fork-${key}`;
+  const forked = await runtime.sessions.fork(session.id, { as: id });
+  print(`forked ${session.id} ${id} ${(await forked.history()).length}`);
+  await forked.turn(`text ${key}`, { key }).result;
+  await forked.close();
 }
 
 /**

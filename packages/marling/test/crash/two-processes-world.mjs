@@ -43,7 +43,7 @@ export function world({ log, random }) {
       return answerTo(request);
     }),
     tools: [tool("safe", "safe"), tool("unsafe", "unsafe")],
-    plugins: [counter()],
+    plugins: [counter(), compactor(random)],
   };
 }
 
@@ -76,5 +76,23 @@ function counter() {
         operations: { queries: { "counter.read": { session: "required", handler: () => turns.get() } } },
       };
     },
+  })();
+}
+
+/** Takes its time to say how much there was. @param {() => number} random */
+function compactor(random) {
+  return definePlugin({
+    id: "compactor",
+    build: () => ({
+      context: {
+        compact: {
+          compact: async ({ state }) => {
+            const content = `${state.messageCount} messages before`;
+            await delay(Math.floor(random() * 30));
+            return { initialNodes: [{ kind: "message", message: { role: "system", content } }] };
+          },
+        },
+      },
+    }),
   })();
 }

@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { createRuntime, type HistoryNode, type Runtime } from "marling";
+import { createRuntime, type HistoryNode, type Runtime, type Session } from "marling";
 import { sqliteStore } from "marling/sqlite";
 import { expect, onTestFinished, test } from "vitest";
 import type { SessionId } from "../../src/model/ids.ts";
@@ -110,6 +110,8 @@ test.each([
     const rows = await acceptedRows(crowd);
     const turns = expectSettled(crowd, rows);
     for (const session of SESSIONS) await expectHistory(crowd, { runtime, session, rows });
+    for (const [, source = "", fork = "", length = ""] of crowd.said("forked"))
+      await expectFork(runtime, { source, fork, length: Number(length) });
     expectOnce(crowd.log);
     await runtime.close();
     expect(await query(crowd.path, "PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
@@ -127,10 +129,10 @@ function tell(crowd: Crowd, { size, turns }: { readonly size: number; readonly t
     (code) => `${code} ${faults.filter((one) => one === code).length}`,
   );
   process.stderr.write(
-    `seed ${SEED}, ${size} processes: ${count("accepted")} inputs in ${turns} turns, ${crowd.kills} kills, ${count("takeover")} takeovers, ${count("cancelled")} cancels, ${count("appended")} appends; refused or left to others: ${failures.join(", ") || "none"}\n`,
+    `seed ${SEED}, ${size} processes: ${count("accepted")} inputs in ${turns} turns, ${crowd.kills} kills, ${count("takeover")} takeovers, ${count("cancelled")} cancels, ${count("appended")} appends, ${count("compacted")} compactions, ${count("forked")} forks; refused or left to others: ${failures.join(", ") || "none"}\n`,
   );
   expect(turns).toBeGreaterThan(20);
-  expect(count("takeover")).toBeGreaterThan(0);
+  for (const word of ["takeover", "compacted", "forked"]) expect([word, count(word)]).not.toEqual([word, 0]);
 }
 
 type Rows = ReadonlyMap<string, InboxRow>;
@@ -194,16 +196,55 @@ async function expectHistory(
   const inputs = [...rows.values()].filter(({ sessionId }) => sessionId === id);
   expect(inputs.filter(({ inputId }) => !seen.has(`m_${inputId}`)).map(({ key }) => key)).toEqual([]);
   expectResults(nodes);
+  expectFrames(crowd, session, nodes);
   const appended = crowd.said("appended").filter(([, of]) => of === id);
   expect(appended.filter(([, , node = ""]) => !ids.some((one) => one === node))).toEqual([]);
 }
 
+/** Every frame is there that a process was told of, and a copy of what landed during its compaction is of a node before it. */
+function expectFrames(crowd: Crowd, session: Session, nodes: readonly HistoryNode[]): void {
+  const frames = new Set(session.read().frames.map(({ id }) => id as string));
+  const opened = crowd.said("compacted").filter(([, of]) => of === session.id);
+  expect(opened.filter(([, , frame = ""]) => !frames.has(frame))).toEqual([]);
+  for (const node of nodes) {
+    const cause = node.causedBy as { readonly kind?: string; readonly nodeId?: string } | undefined;
+    if (cause?.kind !== "carried") continue;
+    const source = nodes.find(({ id }) => id === cause.nodeId);
+    expect(source?.generation).toBeLessThan(node.generation);
+    expect(textsIn(node)).toEqual(textsIn(source));
+  }
+}
+
+const textsIn = (node: HistoryNode | undefined): unknown =>
+  node?.kind === "message" ? node.message.parts : undefined;
+
+/** A fork begins with what its source had, ends at a commit of it, and has every message once. */
+async function expectFork(
+  runtime: Runtime,
+  { source, fork, length }: { readonly source: string; readonly fork: string; readonly length: number },
+): Promise<void> {
+  const ofSource = await (await runtime.session(source)).history();
+  const forked = await runtime.session(fork);
+  const ofFork = await forked.history();
+  expect(ofFork.slice(0, length)).toEqual(ofSource.slice(0, length));
+  const messages = ofFork.flatMap((node) => (node.kind === "message" ? [node.message.id] : []));
+  expect(repeated(messages)).toEqual([]);
+  expectResults(ofFork);
+  await forked.close();
+}
+
+/** Every call has one result behind it. Ids of calls are unique in a frame only: the model counts what it is shown. */
 function expectResults(nodes: readonly HistoryNode[]): void {
-  const parts = nodes.flatMap((node) => (node.kind === "message" ? node.message.parts : []));
-  const calls = parts.flatMap((part) => (part.kind === "tool_call" ? [part.callId] : []));
-  const results = parts.flatMap((part) => (part.kind === "tool_result" ? [part.callId] : []));
-  expect(repeated(calls)).toEqual([]);
-  expect([...results].sort()).toEqual([...calls].sort());
+  const open = new Set<string>();
+  for (const part of nodes.flatMap((node) => (node.kind === "message" ? node.message.parts : []))) {
+    if (part.kind === "tool_call") {
+      expect([...open]).not.toContain(part.callId);
+      open.add(part.callId);
+    }
+    if (part.kind === "tool_result")
+      expect([part.callId, open.delete(part.callId)]).toEqual([part.callId, true]);
+  }
+  expect([...open]).toEqual([]);
 }
 
 /** No attempt of an unsafe tool ran twice; what is safe may have. */

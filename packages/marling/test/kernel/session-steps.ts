@@ -161,7 +161,7 @@ function runtimeOf(store: Store, keys: string[]): Runtime {
         execute: () => switchFrame({ key: "other", task: "say task" }),
       }),
     ],
-    plugins: [counter(), approvals({ rules: { refund: "ask" } }), retrying()],
+    plugins: [counter(), approvals({ rules: { refund: "ask" }, otherwise: "allow" }), retrying()],
   });
 }
 
