@@ -40,7 +40,9 @@ export async function afterCall(
       result,
       durationMs,
     };
-    const final = await afterToolCall(turn, withHost(context, turn, "tool"));
+    const final = await withHost(context, { scope: turn, name: "tool" }, (asked) =>
+      afterToolCall(turn, asked),
+    );
     return final === result ? result : await keepAttachments(session.parts, final, name);
   } catch (thrown) {
     return failedHookOutput("after_tool_call_failed", thrown);

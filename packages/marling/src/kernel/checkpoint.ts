@@ -31,7 +31,7 @@ export async function performCheckpoint(
     ask: (scope) => {
       const state = viewOf(turn, [...records, ...recordsOf(arrived)]);
       const context = { sessionId: session.id, checkpoint: effect.checkpoint, state };
-      return session.plugins.atCheckpoint(withHost(context, scope, "checkpoint"));
+      return withHost(context, { scope, name: "checkpoint" }, (asked) => session.plugins.atCheckpoint(asked));
     },
   });
   for (const { pluginId, value } of events) emitPluginEvents(turn, pluginId, [value]);

@@ -6,7 +6,7 @@
 //        plugin state that it was made from are outdated.
 
 import { MarlingError, messageOf } from "../base/errors.ts";
-import type { HistoryHost } from "../plugin/host-services.ts";
+import { endingView, type HostServices } from "../plugin/host-services.ts";
 import { bodiesOf, decodeAppendNodes } from "../session/append-node.ts";
 import { nodesAfter, seedsWith } from "../session/frame-seeds.ts";
 import { openFrame, type SessionGraph } from "../session/graph.ts";
@@ -20,7 +20,7 @@ import { recordsOf } from "./hook-messages.ts";
 import { tell } from "./lifecycle.ts";
 import { tellFrameOpened } from "./publish.ts";
 import type { ResidentSession } from "./resident-session.ts";
-import { hostIn } from "./services.ts";
+import { hostServices } from "./services.ts";
 import { traceIssues } from "./trace-issues.ts";
 import { issueOfThrown } from "./turn-fault.ts";
 import { performEffect, showCompacted, type TurnRun, viewOf } from "./turn-run.ts";
@@ -59,8 +59,8 @@ async function compactNow(
   const operation = operationOf(session, "compaction");
   const { generation: lease } = session.lease;
   const { operations, graph: base } = session.state;
-  const host = session.host("history");
-  const seeds = await seedNodes(session, { instructions, state: session.readView(), operation, host });
+  const request = { instructions, state: session.readView(), operation, services: session.services };
+  const seeds = await seedNodes(session, request);
   if (seeds === undefined) return false;
   const previousFrameId = session.frameId;
   const change = (graph: SessionGraph) => {
@@ -89,9 +89,9 @@ export async function compactInTurn(
 ): Promise<boolean> {
   if (turn.compaction !== undefined) return false;
   const state = viewOf(turn, records);
-  const host = hostIn(turn, "history");
   const operation = compactionOperation(turn);
-  const seeds = await seedNodes(turn.session, { instructions, state, operation, host });
+  const services = hostServices(turn.session, turn);
+  const seeds = await seedNodes(turn.session, { instructions, state, operation, services });
   if (seeds === undefined) return false;
   showCompacted(turn, seeds, turn.base);
   return true;
@@ -127,17 +127,18 @@ interface CompactionRequest {
   readonly instructions: string | undefined;
   readonly state: SessionReadView;
   readonly operation: AppendOperation;
-  readonly host: HistoryHost;
+  readonly services: HostServices;
 }
 
 async function seedNodes(
   session: ResidentSession,
-  { instructions, state, operation, host }: CompactionRequest,
+  { instructions, state, operation, services }: CompactionRequest,
 ): Promise<readonly NodeDraft[] | undefined> {
   const { plugins, id } = session;
+  const { host, end } = endingView(services, "history");
   try {
     const context = { sessionId: id, instructions, state, host };
-    const found = await plugins.compactContext(context, session.parts.probe);
+    const found = await plugins.compactContext(context, session.parts.probe).finally(end);
     if (found === undefined) return undefined;
     const { graph } = session.state;
     const by = { operation, graph, opensFrame: true };

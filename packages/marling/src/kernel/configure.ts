@@ -3,6 +3,7 @@
 import { MarlingError } from "../base/errors.ts";
 import { isJsonObject, type Json, jsonEqual } from "../model/json.ts";
 import { decodePolicy, type SessionPolicy } from "../model/policy.ts";
+import { endingView } from "../plugin/host-services.ts";
 import { currentFrame, withAssignment } from "../session/graph.ts";
 import { refreshSession } from "./claim-session.ts";
 import { commitChange, operationOf } from "./commit.ts";
@@ -28,8 +29,9 @@ export async function configureSession(
   const previous = session.policy;
   const wanted = patched(session, patch);
   if (isSame(previous, wanted)) return;
-  const host = session.host("configChanged");
-  const folded = await plugins.foldSessionConfig({ sessionId: id, previous, current: wanted, host }, wanted);
+  const { host, end } = endingView(session.services, "configChanged");
+  const asked = { sessionId: id, previous, current: wanted, host };
+  const folded = await plugins.foldSessionConfig(asked, wanted).finally(end);
   const current = decodePolicy(folded.policy, "policy of a config mutator");
   if (current.model !== wanted.model) modelOf(session, current.model);
   await traceIssues(session, "config_mutator_failed", folded.issues);
@@ -42,7 +44,8 @@ export async function configureSession(
       nodes: [],
     }),
   }));
-  const changed = { kind: "session_config_changed", sessionId: id, previous, current, host } as const;
+  const event = { sessionId: id, previous, current, host: session.host("configChanged") };
+  const changed = { kind: "session_config_changed", ...event } as const;
   await traceIssues(session, "lifecycle_hook_failed", await tell(session, () => changed));
 }
 

@@ -191,7 +191,9 @@ async function contributionsTo(
     protocolTurnOptions: session.frame.protocolOptions,
     turnContext: turn.context,
   };
-  return session.plugins.collectPromptContributions(withHost(context, turn, "prompt"));
+  return withHost(context, { scope: turn, name: "prompt" }, (asked) =>
+    session.plugins.collectPromptContributions(asked),
+  );
 }
 
 function environmentOf(session: ResidentSession, contributed: readonly PromptContribution[]): Environment {

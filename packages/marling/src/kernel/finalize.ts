@@ -44,9 +44,8 @@ async function askHooks(
     phase: "after_turn",
     effect: { key: "finalize.hook.turn_after", kind: "hook_phase", ended: noHooks },
     ask: (scope) =>
-      plugins.afterTurn(
-        withHost({ sessionId: id, turn: summarize(turn, ended) }, scope, "turnResult"),
-        session.parts.probe,
+      withHost({ sessionId: id, turn: summarize(turn, ended) }, { scope, name: "turnResult" }, (context) =>
+        plugins.afterTurn(context, session.parts.probe),
       ),
   });
   return { added: recordsOf(messages), events };

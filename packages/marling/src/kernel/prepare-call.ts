@@ -317,10 +317,12 @@ async function askHooks(
     turnContext: turn.context,
   };
   try {
-    return await beforeToolCall(turn, withHost(context, turn, "tool"), async (args) => {
-      const checked = await check(turn, { ...call, args }, resolved);
-      return checked.kind === "refused" ? checked.output : undefined;
-    });
+    return await withHost(context, { scope: turn, name: "tool" }, (asked) =>
+      beforeToolCall(turn, asked, async (args) => {
+        const checked = await check(turn, { ...call, args }, resolved);
+        return checked.kind === "refused" ? checked.output : undefined;
+      }),
+    );
   } catch (thrown) {
     return { args: call.args, output: failedHookOutput("before_tool_call_failed", thrown) };
   }

@@ -51,10 +51,12 @@ export async function transformContext(turn: TurnRun): Promise<TransformedContex
     maxContextTokens: modelOf(session).contextWindow,
   };
   const prepared = decodePreparedContext(
-    await session.plugins.prepareTurnContext(
-      withHost(context, namedScope(turn, CONTEXT_SCOPE), "history"),
-      { messages: view.messages, promptContributions: [], toolProviders: [], includeBaseTools: true },
-      session.parts.probe,
+    await withHost(context, { scope: namedScope(turn, CONTEXT_SCOPE), name: "history" }, (asked) =>
+      session.plugins.prepareTurnContext(
+        asked,
+        { messages: view.messages, promptContributions: [], toolProviders: [], includeBaseTools: true },
+        session.parts.probe,
+      ),
     ),
   );
   const { toolProviders, promptContributions, includeBaseTools, compact } = prepared;
@@ -73,7 +75,9 @@ export async function prepare(turn: TurnRun): Promise<PreparedTurn> {
     effect: { key: "0.hook.turn_before", kind: "hook_phase", ended: noHooks },
     ask: (scope) => {
       const context = { sessionId: session.id, state: viewOf(turn, input), turnContext: turn.context };
-      return session.plugins.beforeTurn(withHost(context, scope, "turn"), session.parts.probe);
+      return withHost(context, { scope, name: "turn" }, (asked) =>
+        session.plugins.beforeTurn(asked, session.parts.probe),
+      );
     },
   });
   for (const { pluginId, value } of events) emitPluginEvents(turn, pluginId, [value]);

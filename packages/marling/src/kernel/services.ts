@@ -6,7 +6,9 @@ import {
   type HostServices,
   type HostView,
   type HostViewName,
+  hostEnded,
   hostView,
+  type RefuseHost,
   type ToolCatalogHost,
   type ToolStateHost,
   type TraceHost,
@@ -116,22 +118,36 @@ function traceServices(session: ResidentSession): TraceHost {
   };
 }
 
-/** What a hook or a tool of a turn may ask for. */
-export function hostIn<Name extends HostViewName>(scope: TurnRun, name: Name): HostView<Name> {
-  return hostView(hostServices(scope.session, scope), name);
-}
-
-/** The context of a hook with what it may ask for, which is made when it is asked for: most hooks ask for nothing. */
-export function withHost<Context extends object, Name extends HostViewName>(
-  context: Context,
+/** What a tool of a turn may ask for, until it is refused. */
+export function hostIn<Name extends HostViewName>(
   scope: TurnRun,
   name: Name,
-): Context & { readonly host: HostView<Name> } {
+  refuse: RefuseHost,
+): HostView<Name> {
+  return hostView(hostServices(scope.session, scope), name, refuse);
+}
+
+/**
+ * Calls hooks with a context that has what they may ask for, until they have answered. The host is made when it is asked
+ * for: most hooks ask for nothing.
+ */
+export function withHost<Context extends object, Name extends HostViewName, Answer>(
+  context: Context,
+  { scope, name }: { readonly scope: TurnRun; readonly name: Name },
+  ask: (context: Context & { readonly host: HostView<Name> }) => Promise<Answer>,
+): Promise<Answer> {
   let host: HostView<Name> | undefined;
+  let isOver = false;
+  const refuse: RefuseHost = (service) => {
+    if (isOver) throw hostEnded(service);
+  };
   const get = (): HostView<Name> => {
-    host ??= hostIn(scope, name);
+    host ??= hostIn(scope, name, refuse);
     return host;
   };
+  const end = (): void => {
+    isOver = true;
+  };
   const whole = Object.defineProperty(context, "host", { get, enumerable: true });
-  return whole as Context & { readonly host: HostView<Name> };
+  return ask(whole as Context & { readonly host: HostView<Name> }).finally(end);
 }

@@ -374,7 +374,9 @@ function contextOf(one: Attempt): ToolContext {
   };
   const callTools = (calls: readonly NestedCall[]): Promise<readonly NestedReply[]> => callNested(one, calls);
   const { round } = run.options;
-  return toolContext({ scope, call, manifest, round, number, limit, completionKey, callTools });
+  const ended = (what: string): void => refuseEnded(one, what);
+  const init = { scope, call, manifest, round, number, limit, completionKey, callTools };
+  return toolContext({ ...init, refuseEnded: ended });
 }
 
 async function mintKey(scope: TurnRun, callId: string): Promise<string> {

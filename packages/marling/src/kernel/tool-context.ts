@@ -33,6 +33,8 @@ export interface ToolContextInit {
   readonly limit: { readonly signal: AbortSignal };
   completionKey(): Promise<string>;
   callTools(calls: readonly NestedCall[]): Promise<readonly NestedReply[]>;
+  /** Throws `stale_scope` when the attempt is over; says what it can no longer do. */
+  refuseEnded(what: string): void;
 }
 
 export function toolContext(init: ToolContextInit): ToolContext {
@@ -69,8 +71,10 @@ class CallContext implements ToolContext {
     const completionKey = (): Promise<string> => init.completionKey();
     const callTools = (calls: readonly NestedCall[]): Promise<readonly NestedReply[]> =>
       init.callTools(calls);
-    const put: AttachmentWriter["put"] = (bytes, mediaType) =>
-      writeAttachment(session.parts, bytes, mediaType);
+    const put: AttachmentWriter["put"] = async (bytes, mediaType) => {
+      init.refuseEnded("store attachments");
+      return writeAttachment(session.parts, bytes, mediaType);
+    };
     const directCompletion: ToolContext["directCompletion"] = (request, usageSource = name) =>
       this.host.directCompletion(request, usageSource);
     this.sessionId = session.id;
@@ -107,10 +111,11 @@ class CallContext implements ToolContext {
   }
 
   static hostOf(context: CallContext): ToolHost {
-    const { scope, call, manifest, round, number } = context.#init;
+    const { scope, call, manifest, round, number, refuseEnded } = context.#init;
     const isOrchestrating = manifest.isOrchestrating === true;
     const named = (): TurnRun => namedScope(scope, `${round}.orchestrate.${call.callId}.${number}`);
-    context.#host ??= hostIn(isOrchestrating ? named() : scope, "tool");
+    const refuse = (service: string): void => refuseEnded(`use the host service ${service}`);
+    context.#host ??= hostIn(isOrchestrating ? named() : scope, "tool", refuse);
     return context.#host;
   }
 }

@@ -1,5 +1,6 @@
 // What plugins may ask of their host, in small services, and which hook gets which.
 //   H1  a hook's `host` has the methods of its view and no others, in its type and in fact.
+//   H3  a host that was given for the time of a call answers `stale_scope` behind its end.
 //   H2  what a host does not offer is a typed `host_service_unavailable`.
 
 import { MarlingError } from "../base/errors.ts";
@@ -200,12 +201,37 @@ export const SERVICE_VIEWS: { readonly [Name in ServiceViewName]: Methods<Servic
     direct: DIRECT,
   });
 
+/** Asked before every service; throws when the host is not to be used any more. */
+export type RefuseHost = (service: string) => void;
+
 /** Cuts a view out of the services: an object with its methods and nothing else. */
 export function hostView<Name extends HostViewName>(
   services: Partial<HostServices>,
   name: Name,
+  refuse?: RefuseHost,
 ): HostView<Name> {
-  return cut(services, HOST_VIEWS[name]) as HostView<Name>;
+  return cut(services, HOST_VIEWS[name], refuse) as HostView<Name>;
+}
+
+/** A view for the time of one call, and its end. */
+export function endingView<Name extends HostViewName>(
+  services: Partial<HostServices>,
+  name: Name,
+): { readonly host: HostView<Name>; end(): void } {
+  let isOver = false;
+  const refuse: RefuseHost = (service) => {
+    if (isOver) throw hostEnded(service);
+  };
+  const end = (): void => {
+    isOver = true;
+  };
+  return { host: hostView(services, name, refuse), end };
+}
+
+/** The error of a host whose call has ended. */
+export function hostEnded(service: string): MarlingError {
+  const message = `host service ${service}: the hook or operation that was given this host has ended; await every service before it returns`;
+  return new MarlingError("stale_scope", message, { details: { service } });
 }
 
 /** Cuts a named service out of the services: an object with its methods and nothing else. */
@@ -236,8 +262,27 @@ const NEUTRAL: { readonly [M in keyof HostServices]?: unknown } = {
 
 type Method = (...args: readonly unknown[]) => Promise<unknown>;
 
-function cut(services: Partial<HostServices>, methods: readonly (keyof HostServices)[]): object {
-  return Object.freeze(Object.fromEntries(methods.map((method) => [method, methodOf(services, method)])));
+function cut(
+  services: Partial<HostServices>,
+  methods: readonly (keyof HostServices)[],
+  refuse?: RefuseHost,
+): object {
+  const method = (name: keyof HostServices): Method => {
+    const given = methodOf(services, name);
+    return refuse === undefined ? given : unlessRefused(given, () => refuse(name));
+  };
+  return Object.freeze(Object.fromEntries(methods.map((name) => [name, method(name)])));
+}
+
+function unlessRefused(method: Method, refuse: () => void): Method {
+  return (...args) => {
+    try {
+      refuse();
+    } catch (thrown) {
+      return Promise.reject(thrown);
+    }
+    return method(...args);
+  };
 }
 
 /** A method bound to its services; one that is missing rejects and says so. */

@@ -7,7 +7,7 @@ import { isPendingResult, type PendingResult, type ToolOutput } from "../model/t
 import { mapAttachments } from "../model/tool-value.ts";
 import type { Schema } from "../tool/contract.ts";
 import { compileSchema } from "../tool/schema.ts";
-import { type HostServices, hostView, serviceView } from "./host-services.ts";
+import { endingView, type HostServices, serviceView } from "./host-services.ts";
 import { decodeActionOutput, type OperationTarget, runAction, runOperation } from "./invoke-operation.ts";
 import type { CommandContext, SettledOutcome } from "./operation.ts";
 import { type ProcessReadService, type ProcessService, processReadView, processView } from "./work-host.ts";
@@ -125,15 +125,19 @@ export class PluginOperationCalls {
     args: unknown,
     options: ActionOptions = {},
   ): Promise<ToolOutput | PendingResult> {
-    const host = hostView(options.services?.host ?? {}, "action");
-    return runAction(this.#target, {
-      kind: "action",
-      name,
-      args,
-      ...who(options),
-      sees: "working",
-      context: (sessionId) => ({ sessionId, host }),
-    });
+    const { host, end } = endingView(options.services?.host ?? {}, "action");
+    try {
+      return await runAction(this.#target, {
+        kind: "action",
+        name,
+        args,
+        ...who(options),
+        sees: "working",
+        context: (sessionId) => ({ sessionId, host }),
+      });
+    } finally {
+      end();
+    }
   }
 
   async typedAction<T>(name: string, args: unknown, options: ActionOptions<T> = {}): Promise<T> {
