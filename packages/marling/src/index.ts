@@ -132,7 +132,7 @@ export type {
   FrameAssignment,
   SessionBudget,
 } from "./session/frame.ts";
-export type { AppendNode, AuthorityRecord } from "./session/node.ts";
+export type { AppendNode, AuthorityRecord, RetirementRecord } from "./session/node.ts";
 export type { HistoryNode, SessionReadView, SessionView } from "./session/view.ts";
 export type { SessionFilter, SessionPage, SessionSummary, Store } from "./store/contract.ts";
 export { memoryStore } from "./store/memory.ts";

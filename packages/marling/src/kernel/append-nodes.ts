@@ -5,6 +5,7 @@ import { bodiesOf, decodeAppendNodes } from "../session/append-node.ts";
 import { appendToGraph, checkAncestor } from "../session/graph.ts";
 import type { AppendNode } from "../session/node.ts";
 import { keepMessageAttachments } from "./attachments.ts";
+import { requireBindings } from "./bindings.ts";
 import { refreshIdle } from "./claim-session.ts";
 import { commitBeside, operationOf } from "./commit.ts";
 import type { ResidentSession } from "./resident-session.ts";
@@ -20,6 +21,7 @@ export async function appendNodes(
 ): Promise<AppendNodesResult> {
   const nodes = decodeAppendNodes(request.nodes, "nodes");
   await refreshIdle(session);
+  requireBindings(session);
   const { graph: before } = session.state;
   const check = checkAncestor(before, request.requiresAncestor);
   if (check.kind === "stale_branch") return { status: "stale_branch", leaf: before.leaf };

@@ -10,7 +10,7 @@ import { appendToGraph, currentFrame, withAssignment } from "../session/graph.ts
 import type { AuthorityRecord } from "../session/node.ts";
 import type { InboxRow } from "../store/contract.ts";
 import { readLimits, readObject, refuseOption } from "./authority-limits.ts";
-import { claimSession, refreshSession } from "./claim-session.ts";
+import { claimSession, refreshToDrive } from "./claim-session.ts";
 import { type Change, commitChange, operationOf } from "./commit.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { storeFault } from "./store-fault.ts";
@@ -56,7 +56,7 @@ export async function authorizeSession(
 
 /** Changes it, unless a turn has begun that has to end first, which is returned. */
 async function authorizeNow(session: ResidentSession, wanted: Wanted): Promise<InboxRow | undefined> {
-  await refreshSession(session);
+  await refreshToDrive(session);
   if (!isNews(session, wanted)) return undefined;
   if (session.parts.effects.remembers !== true) return commitWanted(session, wanted);
   session.lease.join();

@@ -16,6 +16,7 @@ import type { StartedTurn, StartTurnOptions } from "../model/session-host.ts";
 import type { TurnEvent, TurnInput, TurnReport } from "../model/turn.ts";
 import { isNoUsage, type UsageEntry } from "../model/usage.ts";
 import type { AdmitOptions } from "./admit.ts";
+import { isUnbound } from "./bindings.ts";
 import { commitBeside, operationOf } from "./commit.ts";
 import { readKey } from "./read-key.ts";
 import type { ResidentSession } from "./resident-session.ts";
@@ -63,10 +64,12 @@ export class ChildTurns {
     const reader = outputReader(outputSchema);
     const scope = this.#scope;
     const key = scope === undefined ? given : serviceKey(scope, "turn", readKey(given));
-    const { child, turn } = await submitBelow(this.#session, sessionId, {
-      scope,
-      submit: (opened) => this.#submit(opened, input, { key, outputSchema }),
-    });
+    const { child, turn } = await this.#left(
+      submitBelow(this.#session, sessionId, {
+        scope,
+        submit: (opened) => this.#submit(opened, input, { key, outputSchema }),
+      }),
+    );
     const { session } = child;
     const { trace } = this.#session;
     turn.starter = scope?.control;
@@ -131,6 +134,14 @@ export class ChildTurns {
   async cancel(turnId: string): Promise<void> {
     const { child } = this.#take(turnId);
     await child.queue.cancel(turnId, "cancelled by the session that started it");
+  }
+
+  /** A session below that this runtime cannot drive leaves the turn that needs it to the store (CT5). */
+  #left<T>(asked: Promise<T>): Promise<T> {
+    return asked.catch((thrown: unknown) => {
+      if (isUnbound(thrown)) this.#scope?.control.lose(thrown);
+      throw thrown;
+    });
   }
 
   /** While a turn of a session below runs, what it uses counts here. */

@@ -3,7 +3,8 @@
 //   CL2  what others committed since is taken over before anything is done, in a turn or beside turns.
 
 import { MarlingError } from "../base/errors.ts";
-import type { Claim } from "../store/contract.ts";
+import type { Claim, InboxRow } from "../store/contract.ts";
+import { requireBindings, requireForTurn, requireForTurns } from "./bindings.ts";
 import { reloadSession } from "./reload-session.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { storeFault } from "./store-fault.ts";
@@ -47,6 +48,24 @@ export async function refreshSession(session: ResidentSession): Promise<void> {
     throw storeFault(thrown, session.id);
   });
   await catchUp(session, revision);
+}
+
+/** As `refreshSession`, for what runs or writes: throws `needs_binding` when this runtime may not. */
+export async function refreshToDrive(session: ResidentSession): Promise<void> {
+  await refreshSession(session);
+  await requireToDrive(session);
+}
+
+/** Throws `needs_binding` when this runtime may not drive the session as it is known here. */
+export async function requireToDrive(session: ResidentSession): Promise<void> {
+  requireBindings(session);
+  await requireForTurns(session);
+}
+
+/** Before turns that were left in the store are queued: throws `needs_binding`, and claims nothing. */
+export async function requireToResume(session: ResidentSession, rows: readonly InboxRow[]): Promise<void> {
+  if (rows.length > 0) await refreshIdle(session);
+  for (const row of rows) await requireForTurn(session, row);
 }
 
 /** As `refreshSession`, for what waits for no turn: only when nothing is at work here, which has the session as it is. */

@@ -10,6 +10,7 @@
 //   C4  what is committed beside a turn leaves plugin state alone: what the turn did to it is the turn's to commit.
 //   C8  a commit that the store refuses is tried again, the same one, under the lease where it needs one. One that cannot be
 //       recognised by the store is tried again only while the session is at the revision that it was made for.
+//   C9  a session whose newest commit needs what this runtime lacks is not written to.
 //   C6  a turn that came to more than a commit may hold is refused before the store is asked.
 
 import { MarlingError, messageOf } from "../base/errors.ts";
@@ -25,10 +26,12 @@ import type { AppendOperation, NodeDraft, SessionNode } from "../session/node.ts
 import type { CommitResult, SessionCommit, SessionComponents } from "../store/contract.ts";
 import type { TracePayloads } from "../trace/contract.ts";
 import type { TurnRecord } from "../turn/effect.ts";
+import { requireBindings } from "./bindings.ts";
 import { claimSession } from "./claim-session.ts";
 import { isLarger, jsonBytes } from "./commit-size.ts";
 import { saveExecutionState } from "./execution-state.ts";
 import type { ResidentSession } from "./resident-session.ts";
+import { hasRetirement, retired, withRetirement } from "./retire-plugins.ts";
 import { encodeHead, encodeNodes, type SavedMarks, type SessionState } from "./session-state.ts";
 import { type TraceSpan, traceFailure } from "./session-trace.ts";
 import { storeFault } from "./store-fault.ts";
@@ -154,7 +157,9 @@ export function stateChange(session: ResidentSession, kind: string): Change {
   return { operation: operationOf(session, kind).operation, change: (graph) => ({ graph, nodes: [] }) };
 }
 
-async function commitNow(session: ResidentSession, change: Change): Promise<Committed> {
+async function commitNow(session: ResidentSession, wanted: Change): Promise<Committed> {
+  requireBindings(session);
+  const change = hasRetirement(session, wanted) ? await withRetirement(session, wanted) : wanted;
   const before = session.state;
   const { graph: changed, nodes } = change.change(before.graph);
   const isBeside = change.isBesideTurns === true;
@@ -189,9 +194,15 @@ async function commitNow(session: ResidentSession, change: Change): Promise<Comm
   span?.close("commit", { ...measured(change, nodes), revision: result.revision });
   if (releases) lease.drop(generation);
   session.adopt({ ...state, revision: result.revision });
-  if (!isBeside) session.plugins.commitState();
+  if (!isBeside) commitPlugins(session);
   observed(session, change, { nodes, revision: result.revision });
   return { ...result, nodes, issues };
+}
+
+/** The store has the state of all plugins, and names no retired one any more. */
+function commitPlugins(session: ResidentSession): void {
+  session.plugins.commitState();
+  retired(session);
 }
 
 interface AskedCommit {

@@ -13,7 +13,7 @@ import { openFrame, type SessionGraph } from "../session/graph.ts";
 import type { AppendOperation, NodeDraft } from "../session/node.ts";
 import type { SessionReadView } from "../session/view.ts";
 import type { TurnRecord } from "../turn/effect.ts";
-import { claimSession } from "./claim-session.ts";
+import { claimSession, refreshToDrive, requireToDrive } from "./claim-session.ts";
 import { commitChange, isContended, operationOf } from "./commit.ts";
 import { compactionOperation, freeFrameId } from "./commit-turn.ts";
 import { recordsOf } from "./hook-messages.ts";
@@ -33,6 +33,7 @@ export async function compactSession(
   session: ResidentSession,
   instructions: string | undefined,
 ): Promise<boolean> {
+  await refreshToDrive(session);
   if (session.parts.effects.remembers !== true) {
     const compacted = await compactNow(session, instructions);
     if (compacted === "overtaken") throw overtaken(session);
@@ -42,6 +43,7 @@ export async function compactSession(
   try {
     for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
       await claimSession(session);
+      await requireToDrive(session);
       const compacted = await compactNow(session, instructions);
       if (compacted !== "overtaken") return compacted;
     }

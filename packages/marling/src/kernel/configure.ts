@@ -5,7 +5,7 @@ import { isJsonObject, type Json, jsonEqual } from "../model/json.ts";
 import { decodePolicy, type SessionPolicy } from "../model/policy.ts";
 import { endingView } from "../plugin/host-services.ts";
 import { currentFrame, withAssignment } from "../session/graph.ts";
-import { refreshSession } from "./claim-session.ts";
+import { refreshToDrive } from "./claim-session.ts";
 import { commitChange, operationOf } from "./commit.ts";
 import { tell } from "./lifecycle.ts";
 import { modelOf } from "./model-binding.ts";
@@ -15,7 +15,7 @@ import { traceIssues } from "./trace-issues.ts";
 /** As `configureSession`, of the session as it is now, after whatever is at work in it. */
 export function reconfigureSession(session: ResidentSession, patch: Partial<SessionPolicy>): Promise<void> {
   return session.writer.run(async () => {
-    await refreshSession(session);
+    await refreshToDrive(session);
     await configureSession(session, patch);
   });
 }

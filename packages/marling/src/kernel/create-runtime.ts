@@ -17,6 +17,7 @@ import { memoryStore } from "../store/memory.ts";
 import { tenantStore, withoutTenants } from "../store/tenant-store.ts";
 import { triggeredSessions } from "../store/tenant-triggers.ts";
 import { Approvals } from "./approvals.ts";
+import { HOST_TOOLS } from "./environment-names.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
 import { Runtime, type RuntimePlace } from "./runtime.ts";
 import { answerLimitsOf, bindModels, checkRuntimeOptions, type RuntimeOptions } from "./runtime-options.ts";
@@ -103,6 +104,8 @@ function runtimeOn(store: Store, options: RuntimeOptions, place: RuntimePlace): 
       commitBytes: options.commitBudget?.bytes ?? DEFAULT_COMMIT_BYTES,
       retry,
       probe: options.probe,
+      retired: new Map(Object.entries(options.retired ?? {})),
+      readers: createPluginHost([], { clock }),
     },
     place,
   );
@@ -116,5 +119,5 @@ function defaultEffects({ isDurable, journal }: Store, retry: RetryTerms): Effec
 /** The tools given to the runtime are a plugin like any other. */
 function hostTools({ tools }: RuntimeOptions): readonly Plugin[] {
   if (tools === undefined || (Array.isArray(tools) && tools.length === 0)) return [];
-  return [definePlugin({ id: "host_tools", build: () => ({ tools }) })()];
+  return [definePlugin({ id: HOST_TOOLS, build: () => ({ tools }) })()];
 }

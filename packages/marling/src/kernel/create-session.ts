@@ -17,6 +17,7 @@ import { decodeSessionCreateRequest, type SessionCreateRequest } from "../plugin
 import { bodiesOf } from "../session/append-node.ts";
 import type { FrameAssignment, SessionAuthority } from "../session/frame.ts";
 import { type Appended, appendToGraph, createGraph, forkGraph, withAssignment } from "../session/graph.ts";
+import { requireBindings } from "./bindings.ts";
 import { modelOf } from "./model-binding.ts";
 import { materialize } from "./open-session.ts";
 import type { ResidentSession } from "./resident-session.ts";
@@ -91,6 +92,7 @@ function originOf(
   request: SessionCreateRequest,
 ): Omit<Origin, "cause"> {
   const source = sourceOf(from, request);
+  if (source !== undefined) requireBindings(source);
   const { policy } = source ?? from;
   return { id, from, parent: parentOf(from, request), policy, source, start: source?.state };
 }

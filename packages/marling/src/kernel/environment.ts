@@ -18,6 +18,7 @@ import type { Awaitable } from "../plugin/hooks.ts";
 import { DEFAULT_TEMPLATE } from "../prompt/render.ts";
 import { resolveLayers } from "../prompt/resolve.ts";
 import type { TurnEffect, TurnRecord } from "../turn/effect.ts";
+import { givenTo, namesOf } from "./environment-names.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { withHost } from "./services.ts";
 import { TurnFault } from "./turn-fault.ts";
@@ -155,9 +156,13 @@ export interface KeptEnvironment {
   readonly bytes: Uint8Array;
 }
 
-/** The one that all sessions with the same environment have. */
-function keptOf({ parts }: ResidentSession, environment: Environment): KeptEnvironment {
-  const text = JSON.stringify({ version: 1, ...environment });
+/** The one that all sessions with the same environment have. It names what a runtime needs to resume a turn with it. */
+function keptOf({ parts, plugins, turnPlugins }: ResidentSession, environment: Environment): KeptEnvironment {
+  const names =
+    parts.effects.remembers === true
+      ? { names: namesOf(plugins, turnPlugins ?? givenTo(parts), environment.tools) }
+      : {};
+  const text = JSON.stringify({ version: 1, ...environment, ...names });
   return parts.environments.get(text, () => {
     const bytes = Buffer.from(text);
     return { environment, ref: parts.store.blobs.ref(bytes), bytes };

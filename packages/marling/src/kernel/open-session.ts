@@ -25,7 +25,7 @@ import { createGraph, currentFrame, withAssignment, withProtocolOptions } from "
 import type { SessionNode } from "../session/node.ts";
 import type { Announcement, StoredSession } from "../store/contract.ts";
 import type { ToolState } from "../tool/contract.ts";
-import { requireBindings } from "./bindings.ts";
+import { allBindingsOf, type Bindings, BOUND, bindingsOf, needsBinding } from "./bindings.ts";
 import { commitChange, isContended } from "./commit.ts";
 import { configureSession } from "./configure.ts";
 import { restoreExecutionState } from "./execution-state.ts";
@@ -58,7 +58,7 @@ export interface OpenOptions {
   readonly limits?: AuthorityChange | undefined;
   /** The stored state was forked from another session and has not been opened since. */
   readonly isFork?: boolean;
-  /** It is not the host that opens it: what this runtime cannot go on with is left alone. */
+  /** Its unfinished turns are checked too: nobody asked for it who could be told when they are taken up. */
   readonly isUnasked?: boolean;
 }
 
@@ -96,7 +96,8 @@ export async function openFork(
   const options = { policy: {}, pluginOptions: undefined, parent: undefined, isFork: true };
   const before = source && decodeFork(forked, source.state.graph, { isLive: !parts.store.isDurable });
   if (before === undefined) return openSession(parts, forked.sessionId, options);
-  const session = await reopenSession(parts, { stored: forked, before, source }, options);
+  const bindings = await bound(parts, forked, options);
+  const session = await reopenSession(parts, { stored: forked, before, bindings, source }, options);
   return { session, inputs: forked.inputs, unannounced: forked.unannounced };
 }
 
@@ -112,9 +113,9 @@ async function openStored(
   options: OpenOptions,
 ): Promise<OpenedSession> {
   const { inputs, unannounced } = stored;
-  if (options.isUnasked === true) requireBindings(parts, stored);
+  const bindings = await bound(parts, stored, options);
   const before = decodeState(stored, { isLive: !parts.store.isDurable });
-  const session = await reopenSession(parts, { stored, before }, options);
+  const session = await reopenSession(parts, { stored, before, bindings }, options);
   if (options.isFork !== true) session.work.restore(stored.components.work);
   return { session, inputs, unannounced };
 }
@@ -145,8 +146,18 @@ async function beginSession(
   return materialize(parts, { plugins, state, opening: state.graph.path.toArray() });
 }
 
+/** What a stored session needs; throws `needs_binding` when this runtime lacks some of it. */
+async function bound(parts: KernelParts, stored: StoredFork, options: OpenOptions): Promise<Bindings> {
+  const { policy, isUnasked = false } = options;
+  const read = isUnasked ? allBindingsOf : bindingsOf;
+  const bindings = await read(parts, stored, policy.model);
+  if (bindings.missing.length > 0) throw needsBinding(stored.sessionId, bindings.missing);
+  return bindings;
+}
+
 interface Reopened {
   readonly stored: StoredFork;
+  readonly bindings: Bindings;
   /** Its state as it was stored. */
   readonly before: SessionState;
   readonly source?: ResidentSession | undefined;
@@ -154,7 +165,7 @@ interface Reopened {
 
 async function reopenSession(
   parts: KernelParts,
-  { stored, before, source }: Reopened,
+  { stored, before, bindings, source }: Reopened,
   options: OpenOptions,
 ): Promise<ResidentSession> {
   const { isFork = false, parent } = options;
@@ -180,12 +191,13 @@ async function reopenSession(
     saved: isFork ? savedOfFork(stored) : savedMarks(plugins, { snapshot, toolState }),
   };
   const opening = isFork ? { opening: [] } : {};
-  return materialize(parts, { plugins, state, source, policy: options.policy, ...opening });
+  return materialize(parts, { plugins, state, source, bindings, policy: options.policy, ...opening });
 }
 
 export interface Materials {
   readonly plugins: PluginSession;
   readonly state: SessionState;
+  readonly bindings?: Bindings;
   /** The nodes that a new session begins with. */
   readonly opening?: readonly SessionNode[];
   /** The session that it shares the beginning of its history with, where that is open. */
@@ -200,7 +212,7 @@ export interface Materials {
 
 /** Makes a session resident from its plugins and state; a new one is committed when nothing can fail any more. */
 export async function materialize(parts: KernelParts, materials: Materials): Promise<ResidentSession> {
-  const { plugins, state, source, opening, policy = {} } = materials;
+  const { plugins, state, source, opening, bindings = BOUND, policy = {} } = materials;
   try {
     const session = new ResidentSession(parts, {
       plugins,
@@ -209,6 +221,7 @@ export async function materialize(parts: KernelParts, materials: Materials): Pro
       services: hostServices,
       work: (made) => new SessionWork(made),
     });
+    session.bindings = bindings;
     plugins.bindHost(() => session.services);
     plugins.runner.onThrown = (thrown) => session.running?.control.onThrown?.(thrown);
     await initializeProtocol(session);
@@ -265,6 +278,10 @@ function configureProtocol(session: ResidentSession): void {
   };
   const site = { slot: "protocol.session", callback: "configureRuntimeOnMaterialize" } as const;
   callSlotNow(session, site, () => protocolSession.configureRuntimeOnMaterialize?.(context, materialization));
+}
+
+export function unknownSession(id: SessionId): MarlingError {
+  return new MarlingError("unknown_session", `no session ${id}`, { details: { sessionId: id } });
 }
 
 function otherParent({ graph, parentSessionId }: SessionState, parent: string): MarlingError {

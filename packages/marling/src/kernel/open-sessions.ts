@@ -11,38 +11,23 @@ import type { MessageInput } from "../model/message.ts";
 import type { SessionCreated, SessionCreateRequest } from "../plugin/session-create.ts";
 import type { InboxRow } from "../store/contract.ts";
 import type { AdmitOptions, Admitted } from "./admit.ts";
-import { announceAgain } from "./announce.ts";
+import { allBindingsOf, isUnbound, needsBinding } from "./bindings.ts";
 import type { ChildSession } from "./child-turns.ts";
 import { createSession, type MadeSession } from "./create-session.ts";
-import { goOn } from "./go-on.ts";
-import { type OpenedSession, openSession } from "./open-session.ts";
+import { attend, enter, isLeft, type Open, openAlready, type TrackOptions } from "./open-entry.ts";
+import { type OpenedSession, openSession, unknownSession } from "./open-session.ts";
 import type { KernelParts, SessionDirectory } from "./parts.ts";
 import type { CloseCode, CloseGrace } from "./queue-closing.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { RuntimeClosing, type RuntimeGrace } from "./runtime-closing.ts";
 import { RuntimeWork } from "./runtime-work.ts";
 import { serviceKey } from "./service-scope.ts";
-import { Session } from "./session.ts";
-import { startArmedMonitors } from "./session-monitors.ts";
+import type { Session } from "./session.ts";
 import { isBelow, reachable, unreachable } from "./session-reach.ts";
+import { SessionReaders } from "./session-readers.ts";
 import { Triggers } from "./triggers.ts";
 import { type QueuedTurn, TurnQueue } from "./turn-queue.ts";
 import type { TurnRun } from "./turn-run.ts";
-
-/** How a runtime came to have a session open. */
-export interface Open {
-  readonly resident: ResidentSession;
-  readonly queue: TurnQueue;
-  /** Turns that an earlier process accepted and did not finish, and what comes from triggers. */
-  recovered: QueuedTurn[];
-  readonly handle: Session;
-  /** Nobody asked for it but the work that was left in it: it goes when that is done. */
-  isForRecovery: boolean;
-  /** The host has it, and it stays until the host lets it go. */
-  isAttended: boolean;
-  /** Set while it is let go: whoever wants it then waits, and opens it anew. */
-  closing: Promise<void> | undefined;
-}
 
 export class OpenSessions {
   readonly parts: KernelParts;
@@ -52,6 +37,9 @@ export class OpenSessions {
   readonly #reserved = new Map<string, Deferred<void>>();
   /** Revisions at which sessions were let go with work that this runtime cannot or is not to go on with. */
   readonly #left = new Map<string, number>();
+  readonly #readers: SessionReaders;
+  /** Sessions with a turn that waits for a session below which this runtime cannot drive. */
+  readonly #waiting = new Map<SessionId, SessionId>();
   readonly #onRecovered: (turn: QueuedTurn) => void;
   /** How they end together. */
   readonly closing: RuntimeClosing;
@@ -74,6 +62,7 @@ export class OpenSessions {
     };
     const work = new RuntimeWork(directory, parts);
     this.parts = { ...parts, sessions: directory, work, triggers: new Triggers(directory, parts) };
+    this.#readers = new SessionReaders(this.parts);
     this.#onRecovered = onRecovered;
     this.closing = new RuntimeClosing(parts);
   }
@@ -102,17 +91,36 @@ export class OpenSessions {
     return { entry: await this.track(id, open, { isAttended: !isBelow }), wasOpen: false };
   }
 
-  /** Resolves when the turns that earlier processes left have ended or sleep. */
-  async quiet(): Promise<void> {
+  /** The session for whoever reads it. It is not created, and nothing in it is taken up. */
+  async openToRead(id: SessionId): Promise<Session> {
+    await this.#reserved.get(id)?.promise;
+    if (!this.#open.has(id) && !(await this.parts.store.exists(id))) throw unknownSession(id);
+    for (;;) {
+      const opening = this.#open.get(id) ?? this.track(id, () => this.#openBound(id), { isAtRest: true });
+      const entry = await opening.catch((thrown: unknown) => {
+        if (isUnbound(thrown, id)) return undefined;
+        throw thrown;
+      });
+      if (entry === undefined) return this.#readers.open(id);
+      await entry.closing;
+      if (entry.closing !== undefined) continue;
+      Object.assign(entry, { isAttended: true, isForRecovery: false });
+      return entry.handle;
+    }
+  }
+
+  /** Resolves when the turns that earlier processes left have ended or sleep. True when one needs what this runtime lacks. */
+  async quiet(): Promise<boolean> {
     const open = await Promise.allSettled(this.#open.values());
     const waits = open.map((one) =>
-      one.status === "fulfilled" ? one.value.queue.quiet(one.value.recovered) : undefined,
+      one.status === "fulfilled" ? isLeft(one.value.queue.quiet(one.value.recovered)) : false,
     );
-    await Promise.all(waits);
+    return (await Promise.all(waits)).includes(true);
   }
 
   /** Releases a session that is deleted next. */
   async releaseDeleted(id: SessionId): Promise<void> {
+    await this.#readers.close(id);
     const open = await this.#open.get(id);
     if (open !== undefined) await this.#release(open, "session_closed", { isDeletion: true });
   }
@@ -126,7 +134,7 @@ export class OpenSessions {
         ? this.#release(one.value, "runtime_closed", { graceMs: 0, lastMs: 0 })
         : undefined,
     );
-    await Promise.all(gone);
+    await Promise.all([...gone, this.#readers.closeAll()]);
     await this.parts.work.close();
   }
 
@@ -137,40 +145,45 @@ export class OpenSessions {
   }
 
   /** Registers an opening at once, so that two callers of one id get one session. */
-  track(
-    id: SessionId,
-    open: () => Promise<OpenedSession>,
-    {
-      isForRecovery = false,
-      isAttended = !isForRecovery,
-    }: { readonly isForRecovery?: boolean; readonly isAttended?: boolean } = {},
-  ): Promise<Open> {
-    const opening = open().then(async ({ session, inputs, unannounced }) => {
-      const { left, queue } = await this.#queueOf(session, inputs).catch((thrown: unknown) =>
-        this.#giveUp(session, thrown),
-      );
-      this.#resident.set(id, session);
-      await goOn(session, () => session.work.takeUp());
-      if (unannounced.length > 0)
-        session.writer.run(() => announceAgain(session, unannounced)).catch(() => undefined); // The next opening tries again.
-      const recovered = [...queue.enqueue(left, { isRecovery: true })];
-      const entry: { -readonly [K in keyof Open]: Open[K] } = {
-        resident: session,
-        queue,
-        recovered,
-        handle: undefined as never,
-        isForRecovery,
-        isAttended,
-        closing: undefined,
-      };
-      entry.handle = new Session(session, { queue, close: () => this.#release(entry, "session_closed") });
-      for (const turn of recovered) this.#onRecovered(turn);
-      if (!isForRecovery) await goOn(session, () => startArmedMonitors(session));
-      return entry;
-    });
+  track(id: SessionId, open: () => Promise<OpenedSession>, options: TrackOptions = {}): Promise<Open> {
+    const opening = open().then((opened) => this.#enter(id, opened, options));
     this.#open.set(id, opening);
     opening.catch(() => this.#open.delete(id));
     return opening;
+  }
+
+  async #enter(id: SessionId, opened: OpenedSession, options: TrackOptions): Promise<Open> {
+    const { session, inputs } = opened;
+    const { left, queue } = await this.#queueOf(session, inputs).catch((thrown: unknown) =>
+      this.#giveUp(session, thrown),
+    );
+    this.#resident.set(id, session);
+    return enter(opened, queue, {
+      ...options,
+      close: (entry) => this.#release(entry, "session_closed"),
+      takeUp: (entry) => this.#takeUp(entry),
+      begin: (entry) => this.#noteAll(entry, queue.enqueue(left, { isRecovery: true })),
+    });
+  }
+
+  #noteAll(open: Open, turns: readonly QueuedTurn[]): void {
+    open.recovered.push(...turns);
+    for (const turn of turns) {
+      this.#onRecovered(turn);
+      turn.done.promise.catch((thrown: unknown) => {
+        const below = isUnbound(thrown) ? (thrown.details.sessionId as SessionId) : open.resident.id;
+        if (below !== open.resident.id) this.#waiting.set(open.resident.id, below);
+      });
+    }
+  }
+
+  /** A turn that needs a session below that this runtime cannot drive is not tried again before that has changed. */
+  async #refuseWaiting(id: SessionId): Promise<void> {
+    const below = this.#waiting.get(id);
+    const stored = below === undefined ? undefined : await this.parts.store.load(below, { isPartial: true });
+    const missing = stored === undefined ? [] : (await allBindingsOf(this.parts, stored)).missing;
+    if (below !== undefined && missing.length > 0) throw needsBinding(below, missing);
+    this.#waiting.delete(id);
   }
 
   /** A session that is open for recovery only makes way for options that need it opened anew; another is refused. */
@@ -183,6 +196,7 @@ export class OpenSessions {
   /** Opens a session for the work that was left in it. */
   async openForRecovery(id: SessionId): Promise<void> {
     if (this.closing.isClosing || this.#reserved.has(id)) return;
+    await this.#refuseWaiting(id);
     const known = this.#open.get(id);
     if (known !== undefined) return this.#takeUp(await known);
     const opening = this.track(id, () => this.#openBound(id), { isForRecovery: true });
@@ -223,9 +237,7 @@ export class OpenSessions {
   /** Work that was left in a session that is open here. */
   async #takeUp(open: Open): Promise<void> {
     if (open.closing !== undefined) return;
-    const left = await open.queue.takeUp();
-    open.recovered.push(...left);
-    for (const turn of left) this.#onRecovered(turn);
+    this.#noteAll(open, await open.queue.takeUp());
   }
 
   #openBound(id: SessionId): Promise<OpenedSession> {
@@ -284,8 +296,11 @@ export class OpenSessions {
     scope?.control.refuseLost();
     const cause = scope === undefined ? undefined : serviceKey(scope, "session", undefined);
     const made = await createSession(from, request, cause);
-    const session =
-      made.kind === "known" ? await this.#openKnown(made.id, from, request) : await this.#openMade(made);
+    const opening = made.kind === "known" ? this.#openKnown(made.id, from, request) : this.#openMade(made);
+    const session = await opening.catch((thrown: unknown) => {
+      if (isUnbound(thrown)) scope?.control.lose(thrown); // As CT5.
+      throw thrown;
+    });
     if (made.kind === "made")
       from.trace?.event("session_created", { childSessionId: session.id }, scope?.span);
     scope?.below.add(session.id);
@@ -378,18 +393,4 @@ export class OpenSessions {
     resident.observation.close();
     await resident.plugins.dispose();
   }
-}
-
-/** Somebody wants a session that may have been open for recovery only. */
-async function attend(open: Open): Promise<void> {
-  if (!open.isForRecovery) return;
-  open.isForRecovery = false;
-  await goOn(open.resident, () => startArmedMonitors(open.resident));
-}
-
-function openAlready(id: SessionId): MarlingError {
-  return new MarlingError(
-    "session_busy",
-    `session ${id}: expected a closed session to give it plugin options or a parent, found an open one`,
-  );
 }

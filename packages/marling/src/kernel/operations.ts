@@ -13,7 +13,8 @@ import { appendToGraph } from "../session/graph.ts";
 import type { NodeDraft } from "../session/node.ts";
 import type { NewInput } from "../store/contract.ts";
 import { acceptInput, comparable, decodeTurnInput } from "./admit.ts";
-import { refreshIdle, refreshSession } from "./claim-session.ts";
+import { requireBindings } from "./bindings.ts";
+import { refreshIdle, refreshToDrive } from "./claim-session.ts";
 import { type Change, commitChange, hasMovedState, operationOf, stateChange } from "./commit.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { reach } from "./session-reach.ts";
@@ -47,6 +48,7 @@ export async function queryPlugin(
 ): Promise<Json> {
   const { services, plugins } = session;
   await refreshIdle(session);
+  requireBindings(session);
   const { output } = await plugins.queryPlugin(name, args, {
     ...target(options),
     services: { sessions: services, processes: processReads(session, (id) => reach(session, id)) },
@@ -61,7 +63,7 @@ export function runCommand(
 ): Promise<CommandReceipt> {
   const { name, args, options = {} } = call;
   return session.writer.run(async () => {
-    await refreshSession(session);
+    await refreshToDrive(session);
     const ran = await session.plugins.runPluginCommand(name, args, {
       ...target(options),
       services: commandServices(session, `${session.id}:plugin_command:${name}:${session.state.operations}`),
@@ -77,7 +79,7 @@ export function runTask(
 ): Promise<TaskReceipt> {
   const { name, args, options = {} } = call;
   return session.writer.run(async () => {
-    await refreshSession(session);
+    await refreshToDrive(session);
     const scope = `${session.id}:plugin_task:${name}:${session.state.operations}`;
     const { signal = new AbortController().signal } = options;
     const services: Omit<TaskContext, "sessionId"> = { ...commandServices(session, scope), scope, signal };
@@ -91,7 +93,7 @@ export function invokeAction(
   { name, args, options = {} }: OperationCall,
 ): Promise<ToolOutput> {
   return session.writer.run(async () => {
-    await refreshSession(session);
+    await refreshToDrive(session);
     const result = await session.plugins.invokePluginAction(name, args, {
       ...target(options),
       services: { host: session.host("action") },

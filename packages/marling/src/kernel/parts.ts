@@ -67,6 +67,10 @@ export interface KernelParts {
   /** How long writes that the store refuses are tried again. */
   readonly retry: RetryTerms;
   readonly probe: PhaseProbe | undefined;
+  /** Plugins that sessions no longer need, and why. */
+  readonly retired: ReadonlyMap<string, string>;
+  /** Builds sessions without plugins, to be read only. */
+  readonly readers: PluginHost;
   readonly sessions: SessionDirectory;
   /** What goes on beside turns, in all sessions. */
   readonly work: RuntimeWork;

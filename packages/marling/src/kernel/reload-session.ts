@@ -1,7 +1,9 @@
 // Reload: a session that is open here takes over what another runtime committed, as if it were opened now.
 
 import { decodePluginSnapshot } from "../plugin/snapshot.ts";
+import type { StoredSession } from "../store/contract.ts";
 import type { ToolState } from "../tool/contract.ts";
+import { bindingsOf } from "./bindings.ts";
 import { restoreExecutionState } from "./execution-state.ts";
 import { tell } from "./lifecycle.ts";
 import type { ResidentSession } from "./resident-session.ts";
@@ -9,6 +11,14 @@ import { restoreProtocol, savedMarks } from "./restore-session.ts";
 import { decodeState } from "./session-state.ts";
 import { storeFault } from "./store-fault.ts";
 import { traceIssues } from "./trace-issues.ts";
+
+/** A session that this runtime may not drive is shown as it is stored; no plugin is told. */
+function show(session: ResidentSession, stored: StoredSession): void {
+  const state = decodeState(stored, { isLive: !session.parts.store.isDurable });
+  session.adopt({ ...state, saved: { ...state.saved, work: session.state.saved.work } });
+  session.observation.moved();
+  session.invalidateRuntimeCaches();
+}
 
 export async function reloadSession(session: ResidentSession): Promise<void> {
   const { store } = session.parts;
@@ -21,6 +31,8 @@ export async function reloadSession(session: ResidentSession): Promise<void> {
   const snapshot = stored.components.plugins && decodePluginSnapshot(stored.components.plugins);
   const toolState = stored.components.tools as unknown as ToolState | undefined;
   plugins.rollbackState();
+  session.bindings = bindingsOf(session.parts, stored);
+  if (session.isReader || session.bindings.missing.length > 0) return show(session, stored);
   if (snapshot !== undefined) plugins.restore(snapshot);
   if (toolState !== undefined) plugins.toolRegistry.restoreState(toolState);
   const state = decodeState(stored, { isLive: !store.isDurable });

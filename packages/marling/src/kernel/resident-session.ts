@@ -29,6 +29,7 @@ import type { Store } from "../store/contract.ts";
 import type { ToolCatalog } from "../tool/catalog.ts";
 import type { ToolManifest, ToolProvider } from "../tool/contract.ts";
 import type { ToolRegistry } from "../tool/registry.ts";
+import { type Bindings, BOUND } from "./bindings.ts";
 import type { StartedChildTurn } from "./child-turns.ts";
 import type { MadeEnvironment } from "./environment.ts";
 import { ObservationLog } from "./observation-log.ts";
@@ -102,8 +103,14 @@ export class ResidentSession {
   readonly trace: SessionTrace | undefined;
   /** Set when others may have committed to the session, or a turn of it ended half-way: looked at before the next one. */
   isDoubtful = false;
+  /** How this runtime stands to the newest commit that it has read. */
+  bindings: Bindings = BOUND;
+  /** It has no plugins and is only read: see session-readers.ts. */
+  readonly isReader: boolean;
   /** The environment that was made last: the next turn begins with it if nothing moves. */
   madeEnvironment: MadeEnvironment | undefined;
+  /** The plugins that the turn began with that is taken up; see limit-turn.ts. */
+  turnPlugins: ReadonlySet<string> | undefined;
   /** The turn that runs, if one does. */
   running: { readonly turnId: string; readonly control: TurnControl } | undefined;
   /** Turns of sessions below that plugins started here and have not awaited. */
@@ -143,11 +150,13 @@ export class ResidentSession {
       readonly state: SessionState;
       /** The session whose history it begins with, where that is open. */
       readonly source?: ResidentSession | undefined;
+      readonly isReader?: boolean;
       services(session: ResidentSession): HostServices;
       work(session: ResidentSession): SessionWork;
     },
   ) {
     this.parts = parts;
+    this.isReader = init.isReader ?? false;
     this.plugins = init.plugins;
     this.id = init.state.graph.sessionId;
     this.#state = init.state;

@@ -49,6 +49,11 @@ export interface RuntimeOptions {
   readonly store?: Store;
   readonly effects?: EffectHost;
   readonly plugins?: readonly Plugin[];
+  /**
+   * Plugins that this runtime gives up, by id, each with the reason. Sessions that name one run without it from now on; the
+   * first commit of each records that. A turn whose journal has begun keeps its plugins.
+   */
+  readonly retired?: Readonly<Record<string, string>>;
   readonly tools?: ToolProvider | readonly (ToolDefinition | ToolProvider)[];
   readonly instructions?: string;
   /** Model calls per turn. */
@@ -101,6 +106,11 @@ const OPTIONS: { readonly [K in keyof Required<RuntimeOptions>]: (value: unknown
   plugins: (value) => (Array.isArray(value) ? undefined : "an array of plugins"),
   tools: (value) => (Array.isArray(value) ? mistakeIn(value) : isTool(value) ? undefined : A_TOOL),
   instructions: (value) => (typeof value === "string" ? undefined : "a string"),
+  retired: (value) =>
+    isRecord(value) &&
+    Object.values(value).every((reason) => typeof reason === "string" && reason.trim() !== "")
+      ? undefined
+      : "reasons by plugin id, none of them blank",
   turnBudget: (value) => (isBudget(value) ? undefined : 'a positive whole number, or "unbounded"'),
   owner: (value) => (typeof value === "string" && value.trim() !== "" ? undefined : "a non-blank string"),
   leaseMs: (value) => (isPositive(value) ? undefined : "a positive number of milliseconds"),
@@ -142,6 +152,7 @@ export function checkRuntimeOptions(options: unknown): asserts options is Runtim
     if (expected !== undefined) throw refuse(name, expected, value);
   }
   checkLimits((options as RuntimeOptions).limits ?? {});
+  refuseRetired(options as RuntimeOptions);
 }
 
 const A_COUNT = 'a positive whole number, or "unbounded"';
@@ -180,6 +191,13 @@ export function answerLimitsOf({ limits = {} }: RuntimeOptions): AnswerLimits {
     answerCalls: of("answerCalls"),
     answerMs: of("answerMs"),
   });
+}
+
+/** A plugin cannot be given and given up. */
+function refuseRetired({ plugins = [], retired = {} }: RuntimeOptions): void {
+  const both = plugins.find((plugin) => Object.hasOwn(retired, plugin?.id));
+  if (both !== undefined)
+    throw refuse(`retired.${both.id}`, "a plugin that is not among the option plugins", undefined);
 }
 
 /** The models by name; the one given as `model` is `default`. */

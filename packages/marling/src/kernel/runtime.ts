@@ -72,6 +72,11 @@ const SESSION_OPTIONS: readonly (keyof SessionOptions)[] = [
 export interface SessionAdmin {
   list(filter?: SessionFilter): Promise<SessionPage>;
   exists(id: string): Promise<boolean>;
+  /**
+   * Opens a session without driving it: nothing that was left in it is taken up. Never creates one: `unknown_session`. On a
+   * runtime that lacks what the session needs the handle is read-only.
+   */
+  open(id: string): Promise<Session>;
   /** Deletes a session; its id is retired for ever. */
   delete(id: string): Promise<void>;
   /** A new session that shares the history up to a commit of another; no node is copied. */
@@ -112,6 +117,7 @@ export class Runtime implements AsyncDisposable {
     this.sessions = Object.freeze({
       list: async (filter?: SessionFilter) => parts.store.list(readFilter(filter)),
       exists: async (id: string) => parts.store.exists(sessionId(id)),
+      open: (id: string) => this.#openToRead(sessionId(id)),
       delete: (id: string) => this.#delete(sessionId(id)),
       fork: (id: string, to: { readonly as: string; readonly at?: string }) => this.#fork(sessionId(id), to),
     });
@@ -173,7 +179,7 @@ export class Runtime implements AsyncDisposable {
     await this.ready.catch(() => undefined); // The sweep says what is wrong with the store, if it still is.
     await this.#parts.triggers.pump.drain();
     await this.#recovery.sweep();
-    await this.#open.quiet();
+    if (await this.#open.quiet()) await this.#recovery.sweep(); // It says which sessions are skipped.
     return this.#withTenants(await this.#recoverTenants());
   }
 
@@ -304,6 +310,11 @@ export class Runtime implements AsyncDisposable {
         { details: { sessionId: id } },
       );
     return storedAssignment(stored).authority;
+  }
+
+  async #openToRead(id: SessionId): Promise<Session> {
+    this.#refuseClosed();
+    return this.#open.openToRead(id);
   }
 
   async #delete(id: SessionId): Promise<void> {

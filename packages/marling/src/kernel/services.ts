@@ -17,6 +17,7 @@ import type { SessionCreateRequest } from "../plugin/session-create.ts";
 import type { AvailabilityTier } from "../tool/contract.ts";
 import type { ToolRegistry } from "../tool/registry.ts";
 import { appendNodes } from "./append-nodes.ts";
+import { isUnbound } from "./bindings.ts";
 import { ChildTurns } from "./child-turns.ts";
 import { completionText, directCompletion } from "./direct-completion.ts";
 import type { ResidentSession } from "./resident-session.ts";
@@ -52,7 +53,10 @@ export function hostServices(session: ResidentSession, scope?: TurnRun): HostSer
 /** Sessions that this one may reach. What a turn has opened is let go with it (OS3). */
 function reachIn(session: ResidentSession, scope: TurnRun | undefined): Reach {
   return async (id) => {
-    const target = await reach(session, id);
+    const target = await reach(session, id).catch((thrown: unknown) => {
+      if (isUnbound(thrown)) scope?.control.lose(thrown); // As CT5.
+      throw thrown;
+    });
     if (target !== session) scope?.below.add(target.id);
     return target;
   };

@@ -10,6 +10,7 @@ import type {
   ToolState,
 } from "../tool/contract.ts";
 import type { ToolRegistry } from "../tool/registry.ts";
+import { drivable, requireBindings } from "./bindings.ts";
 import { refreshIdle } from "./claim-session.ts";
 import { commitBeside, stateChange } from "./commit.ts";
 import type { ResidentSession } from "./resident-session.ts";
@@ -31,14 +32,14 @@ export interface SessionTools {
 export function sessionTools(session: ResidentSession): SessionTools {
   const commit = (change: ToolChange): Promise<number> => commitTools(session, change);
   return Object.freeze({
-    list: () => session.sharedToolCatalog(),
+    list: () => drivable(session).sharedToolCatalog(),
     setMembership: (names: readonly string[], present: boolean) =>
       commit((tools) => tools.setMembership(names, present)),
     setAvailability: (names: readonly string[], tier: AvailabilityTier | null) =>
       commit((tools) => tools.setAvailability(names, tier)),
-    state: () => session.plugins.toolRegistry.exportState(),
+    state: () => drivable(session).plugins.toolRegistry.exportState(),
     apply: (state: ToolState) => commit((tools) => tools.applyState(state)),
-    add: (provider: ToolProvider) => addProvider(session, provider),
+    add: (provider: ToolProvider) => addProvider(drivable(session), provider),
   });
 }
 
@@ -55,6 +56,7 @@ export function changeTools(session: ResidentSession, change: ToolChange): numbe
 /** As `changeTools`, and committed. */
 export async function commitTools(session: ResidentSession, change: ToolChange): Promise<number> {
   if (session.parts.effects.remembers === true) await refreshIdle(session);
+  requireBindings(session);
   const generation = changeTools(session, change);
   if (generation !== session.state.saved.tools)
     await commitBeside(session, () => stateChange(session, "tools"));

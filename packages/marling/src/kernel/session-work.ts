@@ -11,11 +11,13 @@ import { workLeaseId } from "../model/ids.ts";
 import type { JsonObject } from "../model/json.ts";
 import { decodeMessageInput, type MessageInput } from "../model/message.ts";
 import type { ProcessRun } from "../plugin/work-host.ts";
+import type { StoredSession } from "../store/contract.ts";
 import type { MonitorWake } from "../work/monitor.ts";
 import { MonitorRegistry } from "../work/monitor-registry.ts";
 import type { TaskRecord, TaskRun } from "../work/task.ts";
 import { waitAtMost } from "../work/task-work.ts";
 import type { InputCause } from "./admit.ts";
+import { bindingsOf, needsBinding } from "./bindings.ts";
 import { commitChange, stateChange } from "./commit.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { SessionLease } from "./session-lease.ts";
@@ -257,6 +259,7 @@ export class SessionWork {
     if (parts.effects.remembers === true && (await this.#lease.claim()).kind === "held") return false;
     this.#wasTakenUp = true;
     const stored = state.revision === 0 ? undefined : await parts.store.load(id, { isPartial: true });
+    if (stored !== undefined) await this.#requireBound(stored);
     const component = state.saved.work < 0 ? undefined : stored?.components.work;
     if (component !== undefined) this.restore(component);
     this.#isOwner = true;
@@ -271,6 +274,14 @@ export class SessionWork {
       await this.#lease.release();
       throw thrown;
     }
+  }
+
+  /** Nothing that is stored goes on in a runtime that lacks what the newest commit names. */
+  async #requireBound(stored: StoredSession): Promise<void> {
+    const { missing } = bindingsOf(this.#session.parts, stored);
+    if (missing.length === 0) return;
+    await this.#lease.release();
+    throw needsBinding(this.#session.id, missing);
   }
 
   /** Monitors whose wakes were accepted by an earlier process are quiet until those have had their turns (WK2). */

@@ -17,6 +17,7 @@ import type { CancelStatus, WithdrawOutcome } from "../store/contract.ts";
 import type { InferSchema, Schema } from "../tool/contract.ts";
 import { appendNodes } from "./append-nodes.ts";
 import { type AuthorizeOptions, authorizeSession } from "./authorize.ts";
+import { drivable, requireBindings } from "./bindings.ts";
 import { compactSession } from "./compact.ts";
 import { reconfigureSession } from "./configure.ts";
 import type { ObserveOptions, SessionObservation } from "./observation.ts";
@@ -92,6 +93,15 @@ export class Session implements AsyncDisposable {
     this.tools = sessionTools(resident);
     this.tasks = taskAdmin(resident);
     this.monitors = monitorAdmin(resident);
+  }
+
+  /**
+   * Whether this runtime lacks a plugin, the model or a tool source of the session. Then `read`, `history`, `observe`,
+   * `pending`, `usage`, `cancel`, `cancelPending` and the approvals work; everything else is `needs_binding`.
+   */
+  get isReadOnly(): boolean {
+    const { isReader, bindings } = this.#resident;
+    return isReader || bindings.missing.length > 0;
   }
 
   /** Accepts an input and runs a turn with it; a turn that runs already goes first. */
@@ -247,12 +257,13 @@ export class Session implements AsyncDisposable {
 
   /** Queries, commands, tasks and actions, each by name. */
   operations(): readonly OperationDef[] {
-    return this.#resident.plugins.operations();
+    return drivable(this.#resident).plugins.operations();
   }
 
   /** Hands an extension to the protocol of the session, which refuses it unless it knows it. */
   async applyExtension(extension: unknown): Promise<void> {
     this.#refuseClosed();
+    requireBindings(this.#resident);
     const { protocolSession } = this.#resident.plugins;
     if (protocolSession.applySessionExtension === undefined) {
       throw new MarlingError(

@@ -33,6 +33,7 @@ const MACHINERY: ReadonlySet<string> = new Set([
   "io_failed",
   "lease_held",
   "lease_lost",
+  "needs_binding",
   "store_busy",
   "turn_cancelled",
   "unsupported_version",

@@ -16,7 +16,8 @@ import type { TurnId } from "../model/ids.ts";
 import type { TurnReport } from "../model/turn.ts";
 import type { CancelStatus, InboxRow } from "../store/contract.ts";
 import { type AdmitOptions, type Admitted, admit } from "./admit.ts";
-import { refreshIdle } from "./claim-session.ts";
+import { requireBindings } from "./bindings.ts";
+import { refreshIdle, requireToResume } from "./claim-session.ts";
 import { planEnvironment } from "./environment.ts";
 import { type CloseCode, type CloseGrace, QueueClosing } from "./queue-closing.ts";
 import type { ResidentSession } from "./resident-session.ts";
@@ -78,6 +79,8 @@ export class TurnQueue {
   ): Promise<Admitted & { readonly turn: QueuedTurn }> {
     return this.#admissions.run(async () => {
       this.closing.refuseInput(options);
+      if (this.#session.bindings.missing.length > 0) await refreshIdle(this.#session);
+      requireBindings(this.#session);
       const { onParked = "queue" } = options;
       const { lease, parts } = this.#session;
       if (lease.releasing !== undefined) await lease.releasing;
@@ -119,6 +122,7 @@ export class TurnQueue {
       const rows = this.isClosed ? [] : await parts.store.pending(id);
       const newest = Math.max(0, ...[...this.#live.values()].map(({ row }) => row.sequence));
       const left = rows.filter(({ turnId }) => !this.#live.has(turnId));
+      await requireToResume(this.#session, left);
       // Those that belong before a turn that is queued already run just before it.
       if (left.some(({ sequence }) => sequence < newest))
         this.#othersBefore = Math.max(this.#othersBefore, newest);

@@ -2,6 +2,8 @@
 
 import type { MonitorDeclaration, MonitorSnapshot, MonitorUpdateBatch } from "../work/monitor.ts";
 import type { TaskEvent, TaskFilter, TaskRecord } from "../work/task.ts";
+import type { TaskRegistry } from "../work/task-registry.ts";
+import { drivable } from "./bindings.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { monitorSnapshot, startMonitor, stopMonitor, takeMonitorUpdates } from "./session-monitors.ts";
 
@@ -22,23 +24,24 @@ export interface MonitorAdmin {
   takeUpdates(): Promise<MonitorUpdateBatch>;
 }
 
-export function taskAdmin({ id, parts }: ResidentSession): TaskAdmin {
-  const { tasks } = parts.work;
+export function taskAdmin(session: ResidentSession): TaskAdmin {
+  const { id, parts } = session;
+  const tasks = (): TaskRegistry => drivable(session) && parts.work.tasks;
   const why = (reason: string | undefined): { readonly reason?: string } =>
     reason === undefined ? {} : { reason };
   return Object.freeze({
-    list: (filter: Pick<TaskFilter, "kind" | "includeTerminal"> = {}) => tasks.list(id, filter),
-    cancel: (taskId: string, reason?: string) => tasks.cancel(id, taskId, why(reason)),
-    cancelAll: (reason?: string) => tasks.cancelAll(id, why(reason)),
-    watch: (options: { readonly signal?: AbortSignal } = {}) => tasks.watch({ sessionId: id }, options),
+    list: (filter: Pick<TaskFilter, "kind" | "includeTerminal"> = {}) => tasks().list(id, filter),
+    cancel: async (taskId: string, reason?: string) => tasks().cancel(id, taskId, why(reason)),
+    cancelAll: async (reason?: string) => tasks().cancelAll(id, why(reason)),
+    watch: (options: { readonly signal?: AbortSignal } = {}) => tasks().watch({ sessionId: id }, options),
   });
 }
 
 export function monitorAdmin(session: ResidentSession): MonitorAdmin {
   return Object.freeze({
-    snapshot: () => monitorSnapshot(session),
-    start: (target: MonitorDeclaration | string) => startMonitor(session, target),
-    stop: (monitorId: string) => stopMonitor(session, monitorId),
-    takeUpdates: () => takeMonitorUpdates(session),
+    snapshot: async () => monitorSnapshot(drivable(session)),
+    start: async (target: MonitorDeclaration | string) => startMonitor(drivable(session), target),
+    stop: async (monitorId: string) => stopMonitor(drivable(session), monitorId),
+    takeUpdates: async () => takeMonitorUpdates(drivable(session)),
   });
 }

@@ -6,9 +6,12 @@ import type { TurnReport } from "../model/turn.ts";
 import type { InboxRow } from "../store/contract.ts";
 import type { TracePayloads } from "../trace/contract.ts";
 import { type AdmitOptions, inputMessage } from "./admit.ts";
+import { requireBindings, requireForTurn } from "./bindings.ts";
 import { catchUp, claimSession } from "./claim-session.ts";
+import { commitChange, stateChange } from "./commit.ts";
 import { countRecovery, type Refusal } from "./count-recovery.ts";
 import type { PlannedEnvironment } from "./environment.ts";
+import { limitTurn } from "./limit-turn.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { type AcceptedTurn, runTurn } from "./run-turn.ts";
 import { beginSpending } from "./spending.ts";
@@ -27,7 +30,8 @@ export type StartOptions = AdmitOptions & {
 
 /**
  * Makes a session this runtime's for a turn. True when the turn is over already: it joined another one, was withdrawn, or
- * ran somewhere else; then its row has the report.
+ * ran somewhere else; then its row has the report. Throws `needs_binding`, and leaves the turn as it is, when this runtime
+ * lacks what the session or the turn needs.
  */
 export async function takeUp(
   session: ResidentSession,
@@ -46,9 +50,14 @@ export async function takeUp(
       return true;
     }
   }
+  requireBindings(session);
   // Before it is looked at: from here on its input cannot be taken back, where no lease says so.
   session.running = { turnId: turn.row.turnId, control: turn.control };
-  return isNew ? false : lookAgain(session, turn);
+  if (!isNew && (await lookAgain(session, turn))) return true;
+  const isKept = !isNew && session.parts.effects.remembers === true;
+  session.turnPlugins = isKept ? await requireForTurn(session, turn.row) : undefined;
+  if (session.bindings.retiring.length > 0) await commitChange(session, () => stateChange(session, "retire"));
+  return false;
 }
 
 /** Takes over what others committed, so that whoever is told of a turn's end finds it in the session. */
@@ -89,6 +98,7 @@ export async function runUntilAsleep(
   if (row.cancel !== undefined) control.request(row.cancel.reason);
   if (turn.hasRun) turn.shown.beginAgain();
   turn.hasRun = true;
+  const unlimit = limitTurn(session);
   session.running = { turnId: row.turnId, control };
   const generation = parts.effects.remembers === true ? lease.held.generation : undefined;
   if (options.isNew) parts.effects.begin?.({ sessionId: session.id, turnId: row.turnId });
@@ -114,6 +124,7 @@ export async function runUntilAsleep(
     unlisten?.();
     lease.onLost = undefined;
     session.running = undefined;
+    unlimit();
   }
 }
 

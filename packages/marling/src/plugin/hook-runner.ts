@@ -13,7 +13,7 @@ import { type HookSite, issueOf } from "./hook-error.ts";
 import { HookLimit } from "./hook-limit.ts";
 import { type HookCall, HookPhase, type HookRunOptions, type HookWatcher } from "./hook-phase.ts";
 import { readItem, readItems } from "./hook-result.ts";
-import type { HookTable, PluginOwned, RegisteredHook } from "./hook-table.ts";
+import { type HookTable, limitedTable, type PluginOwned, type RegisteredHook } from "./hook-table.ts";
 import {
   type Awaitable,
   HOOKS,
@@ -52,11 +52,13 @@ export class HookRunner {
   readonly limit: HookLimit;
   /** Called with what a handler threw, before it becomes a failure of its hook. */
   onThrown: ((thrown: unknown) => void) | undefined;
-  readonly #table: HookTable;
+  readonly #all: HookTable;
+  #table: HookTable;
   readonly #scopes: StateScopes;
   #watcher: HookWatcher | undefined;
 
   constructor(table: HookTable, scopes: StateScopes, options: HookRunnerOptions) {
+    this.#all = table;
     this.#table = table;
     this.#scopes = scopes;
     this.limit = new HookLimit(options.hookTimeoutMs, options.clock ?? systemClock);
@@ -65,6 +67,11 @@ export class HookRunner {
   /** From now on somebody is told of every handler. */
   watch(watcher: HookWatcher): void {
     this.#watcher = watcher;
+  }
+
+  /** Hooks of a turn are those of the plugins that `takesPart` names, until it is called without. Inputs and events concern all. */
+  limitTurn(takesPart?: (pluginId: string) => boolean): void {
+    this.#table = takesPart === undefined ? this.#all : limitedTable(this.#all, takesPart);
   }
 
   has(hook: HookName): boolean {

@@ -20,3 +20,16 @@ export interface RegisteredHook {
 }
 
 export type HookTable = { readonly [K in HookName]: readonly RegisteredHook[] };
+
+/** Hooks that belong to no turn. */
+const OUTSIDE_TURNS: ReadonlySet<HookName> = new Set<HookName>(["input.before", "session.on_event"]);
+
+/** The table with only the handlers of some plugins in the hooks of turns. */
+export function limitedTable(table: HookTable, takesPart: (pluginId: string) => boolean): HookTable {
+  const hooks = Object.entries(table) as [HookName, readonly RegisteredHook[]][];
+  const limited = hooks.map(([hook, entries]) => [
+    hook,
+    OUTSIDE_TURNS.has(hook) ? entries : entries.filter(({ pluginId }) => takesPart(pluginId)),
+  ]);
+  return Object.freeze(Object.fromEntries(limited)) as HookTable;
+}

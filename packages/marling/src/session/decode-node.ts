@@ -13,6 +13,7 @@ const KINDS = [
   "plugin",
   "frame_open",
   "authority_change",
+  "plugin_retired",
 ] as const satisfies readonly NodeBody["kind"][];
 
 /** Reads a stored node, which is frozen with all it has; whether it fits its neighbours is found out by `loadGraph`. */
@@ -49,6 +50,11 @@ function decodeBody(node: JsonObject, where: string): JsonObject {
       return node;
     case "authority_change":
       checkRecord(node, where);
+      return node;
+    case "plugin_retired":
+      pluginId(node.pluginId);
+      checkText(node.reason, `${where}.reason`);
+      if (typeof node.at !== "number") throw refuse(`${where}.at`, "a number", node.at);
       return node;
     case undefined:
       throw refuse(`${where}.kind`, `one of ${KINDS.join(", ")}`, node.kind);

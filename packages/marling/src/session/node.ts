@@ -10,7 +10,8 @@ export type NodeBody =
   | { readonly kind: "protocol_event"; readonly pluginId: PluginId; readonly payload: Json }
   | { readonly kind: "plugin"; readonly type: string; readonly body: Json }
   | { readonly kind: "frame_open"; readonly frameId: FrameId; readonly reason: string }
-  | ({ readonly kind: "authority_change" } & AuthorityRecord);
+  | ({ readonly kind: "authority_change" } & AuthorityRecord)
+  | ({ readonly kind: "plugin_retired" } & RetirementRecord);
 
 /** That a host changed what a session may do. Nothing but the kernel writes it, with the change. */
 export interface AuthorityRecord {
@@ -21,6 +22,15 @@ export interface AuthorityRecord {
   readonly at: number;
   readonly before: AuthorityLimits;
   readonly after: AuthorityLimits;
+}
+
+/** That a session runs without a plugin from here on. Nothing but the kernel writes it. */
+export interface RetirementRecord {
+  readonly pluginId: PluginId;
+  /** As the runtime that retired it says. */
+  readonly reason: string;
+  /** When, in milliseconds since 1970. */
+  readonly at: number;
 }
 
 export type SessionNode = NodeBody & {

@@ -12,7 +12,15 @@ import {
   type Store,
 } from "marling";
 import { sqliteStore } from "marling/sqlite";
-import { callTool, callTools, faultyStore, ManualClock, randomFaults, say } from "marling/testing";
+import {
+  callTool,
+  callTools,
+  faultyStore,
+  ManualClock,
+  randomFaults,
+  say,
+  scriptedModel,
+} from "marling/testing";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { SessionId } from "../../src/model/ids.ts";
 import { openSqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
@@ -227,7 +235,7 @@ test("[E9] a damaged page is `store_corrupt` where it is read, and the file is l
     const damaged = Buffer.from(content).fill(0xff, page * 512, (page + 1) * 512);
     writeFileSync(copy, damaged);
     const before = bytesOf(copy);
-    const broken = createRuntime({ store: sqliteStore({ path: copy }) });
+    const broken = createRuntime({ model: scriptedModel([]), store: sqliteStore({ path: copy }) });
     codes.add(
       await broken.session("s").then(
         () => "opened",

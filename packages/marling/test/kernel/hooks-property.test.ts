@@ -204,7 +204,7 @@ test("no plugin and no answer of a model leaves a turn without an outcome", asyn
       expect(JSON.parse(JSON.stringify(view))).toStrictEqual(view);
       await runtime.close();
       const again = createRuntime(options);
-      expect((await again.session("s")).read().messages).toEqual(view.messages);
+      expect((await again.sessions.open("s")).read().messages).toEqual(view.messages);
       await again.close();
     }),
     { numRuns: 250 },

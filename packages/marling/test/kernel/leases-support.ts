@@ -24,7 +24,7 @@ export async function found(path: string, id = "s"): Promise<readonly string[]> 
     plugins: [counter()],
   });
   try {
-    return transcript(await runtime.session(id));
+    return transcript(await runtime.sessions.open(id));
   } finally {
     await runtime.close();
   }

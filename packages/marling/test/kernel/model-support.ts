@@ -164,6 +164,8 @@ export async function resident(options: ResidentOptions = {}): Promise<Resident>
     toolTimeoutMs: undefined,
     retry: { clock: systemClock, limitMs: 0 },
     probe: undefined,
+    retired: new Map(),
+    readers: createPluginHost([]),
   };
   const { parts } = new OpenSessions(given, () => undefined);
   const opened = await openSession(parts, sessionId("s"), {

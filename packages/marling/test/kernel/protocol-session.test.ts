@@ -278,7 +278,7 @@ describe("materialization", () => {
     const runtime = runtimeOf({ store, plugins });
     await (await runtime.session("s")).run("Hi");
     await runtime.close();
-    const plain = await runtimeOf({ store }).session("s");
+    const plain = await runtimeOf({ store }).sessions.open("s");
     expect(plain.read().protocolOptions).toEqual(optionsOf("applied"));
     expect(seen).toEqual([{ answer: "applied" }]);
   });

@@ -181,7 +181,7 @@ test("[E8] a turn whose recorded tool is another now ends, and says so", async (
 
 test("[E8] a model call that was made for other messages than there are now ends the turn", async () => {
   const path = database();
-  const adding = plugin("adding", {
+  const adding = plugin("watching", {
     turn: {
       checkpoint: () =>
         [{ kind: "enqueue_messages", messages: [{ role: "system", content: "Hm." }] }] as never,

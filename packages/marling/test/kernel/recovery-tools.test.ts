@@ -99,7 +99,11 @@ test("[PC7] a call that was cut may have taken effect, though its tool is gone",
   first.session.turn("go", { key: "k" });
   await at.begun;
   await first.die();
-  const { session } = await live({ store: sqliteStore({ path }), script: [say("done")] });
+  const { session } = await live({
+    store: sqliteStore({ path }),
+    script: [say("done")],
+    tools: [quickTool("another")],
+  });
   const report = await session.turn("go", { key: "k" }).result;
   expect(outcomeOf(report)).toMatchObject({ code: "unknown_outcome" });
 });

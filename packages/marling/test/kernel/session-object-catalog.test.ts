@@ -314,20 +314,19 @@ describe("[K157] each kind of session error has its code", () => {
     expect(outcome).toHaveProperty("message", "session s: expected a model, found that the runtime has none");
   });
 
-  test("[K157] a model that the runtime does not have is provider_unavailable, and names both", async () => {
+  test("[K157] a model that the runtime does not have is provider_unavailable, and needs_binding where it is stored", async () => {
     const store = memoryStore();
     const before = createRuntime({ model: scriptedModel([]), models: { smart: scriptedModel([]) }, store });
     await before.session("s", { model: "smart" });
     await before.close();
-    const session = await open({ model: scriptedModel([]), store });
-    const { outcome } = await session.turn("Hi").result;
-    expect(outcome).toMatchObject({ reason: "runtime_error", code: "provider_unavailable" });
-    expect(outcome).toHaveProperty(
-      "message",
-      "session s: expected one of the runtime's models (default), found smart",
-    );
+    await expect(open({ model: scriptedModel([]), store })).rejects.toMatchObject({
+      code: "needs_binding",
+      details: { sessionId: "s", missing: ["model smart"] },
+    });
+    const session = await open({ model: scriptedModel([]), store: memoryStore() });
     await expect(session.configure({ model: "clever" })).rejects.toMatchObject({
       code: "provider_unavailable",
+      message: "session s: expected one of the runtime's models (default), found clever",
       details: { sessionId: "s", providerId: "clever" },
     });
   });

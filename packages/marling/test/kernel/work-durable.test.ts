@@ -98,14 +98,18 @@ describe("after a crash", () => {
     expect(states(session.tasks.list())).toEqual(["told failed", "elsewhere waiting", "limited failed"]);
   });
 
-  test("[WT24] a task whose plugin is gone waits as pending for a runtime that has it", async () => {
+  test("[WT24] a task whose plugin is gone waits for a runtime that has it", async () => {
     const path = database();
     const [before, after] = [jobs(), jobs()];
     const first = await mortal({ store: sqliteStore({ path }), plugins: starting(before) });
     await start(first.session, durable("a"));
     await first.die();
-    const second = await live({ store: sqliteStore({ path }) });
-    expect(states(second.session.tasks.list())).toEqual(["a pending"]);
+    const second = unattended({ store: sqliteStore({ path }) });
+    await expect(second.runtime.session("s")).rejects.toMatchObject({ code: "needs_binding" });
+    expect(await second.runtime.recover()).toMatchObject({
+      resumedWork: [],
+      skipped: [{ sessionId: "s", code: "needs_binding" }],
+    });
     await second.runtime.close();
     const { session } = await live({ store: sqliteStore({ path }), plugins: starting(after) });
     await eventually(() => states(session.tasks.list())).toEqual(["a running"]);

@@ -41,7 +41,7 @@ test("[WK3] a session that only waits for others keeps no process alive", async 
   const { lines, ended } = child("idle", path);
   expect(await ended).toBe(0);
   expect(lines).toEqual(["open"]);
-  const { session } = await live({ store: sqliteStore({ path }) });
+  const { session } = await live({ store: sqliteStore({ path }), plugins: [jobs().plugin] });
   expect(states(session.tasks.list())).toEqual(["elsewhere waiting"]);
 });
 

@@ -45,6 +45,7 @@ describe("two runtimes on one file", () => {
     await start(first.session, durable("a"));
     const second = await live({
       store: sqliteStore({ path }),
+      plugins: starting(jobs()),
       script: [callTool("wait"), say("done")],
       tools: [gatedTool("wait", at)],
     });

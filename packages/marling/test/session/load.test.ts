@@ -197,6 +197,7 @@ test("[G15] nodes and frames that were stored as JSON load as they were", () => 
         { kind: "plugin", type: "note", body: [1] },
         RECORD,
         { ...RECORD, actor: "ada" },
+        { kind: "plugin_retired", pluginId: "guard" as PluginId, reason: "so", at: 5 },
       ],
       operation("t3"),
     ).graph,
@@ -245,8 +246,23 @@ test.each<[string, object, { code: string; message: string }]>([
     {
       code: "invalid_node",
       message:
-        'node.kind: expected one of message, protocol_event, plugin, frame_open, authority_change, found "image"',
+        'node.kind: expected one of message, protocol_event, plugin, frame_open, authority_change, plugin_retired, found "image"',
     },
+  ],
+  [
+    "plugin of a retirement",
+    { kind: "plugin_retired", pluginId: "", reason: "so", at: 5 },
+    { code: "invalid_id", message: expect.stringContaining("plugin id") },
+  ],
+  [
+    "reason of a retirement",
+    { kind: "plugin_retired", pluginId: "guard", at: 5 },
+    { code: "invalid_node", message: "node.reason: expected a string, found undefined" },
+  ],
+  [
+    "time of a retirement",
+    { kind: "plugin_retired", pluginId: "guard", reason: "so", at: "now" },
+    { code: "invalid_node", message: 'node.at: expected a number, found "now"' },
   ],
   [
     "generation",

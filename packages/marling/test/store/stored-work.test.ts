@@ -119,6 +119,28 @@ test("[SL9] committed turns with bytes, frames and a compaction are read, and th
   await finished();
 });
 
+test.each(["cut-in-model", "cut-in-tool"])(
+  "[E19] a runtime without the tools of a turn that an older version cut leaves it: %s",
+  async (name) => {
+    const path = join(temporaryFolder(), "store.db");
+    copyFileSync(fixture(`${name}.db`), path);
+    const { tools, ...options } =
+      PROGRAMS[name]?.options?.({ cut: () => undefined, note: () => undefined }) ?? {};
+    expect(tools).toBeDefined();
+    const runtime = createRuntime({ ...options, store: sqliteStore({ path }), model: scriptedModel([]) });
+    onTestFinished(() => runtime.close());
+    const before = await query(path, "SELECT * FROM journal");
+    const session = await runtime.sessions.open("s");
+    expect(session.isReadOnly).toBe(true);
+    await expect(session.run("more")).rejects.toMatchObject({
+      code: "needs_binding",
+      details: { missing: ["tool source host_tools"] },
+    });
+    expect((await runtime.recover()).resumed).toEqual([]);
+    expect(await query(path, "SELECT * FROM journal")).toEqual(before);
+  },
+);
+
 test("[SL9] bytes that a session names are read from the file", async () => {
   const path = join(temporaryFolder(), "store.db");
   copyFileSync(fixture("committed.db"), path);
