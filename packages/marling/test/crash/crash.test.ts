@@ -42,6 +42,8 @@ test.each([
   ["task", 14],
   ["approval", 14],
   ["authorize", 8],
+  ["unbound", 14],
+  ["retired", 20],
   ["monitor", 14],
   ["trigger", 20],
   ["nested", 40],
