@@ -1,5 +1,6 @@
 // The agent of the command line, put together in one place: model, tools, plugins, store and trace.
 //   AG1  what only reads runs; everything else asks, unless the settings say otherwise.
+//   AG3  a plugin of its own that the settings leave out is retired: its sessions run on without it.
 //   AG2  keys of the environment reach their provider, and no prompt, store or command.
 
 import { mkdirSync } from "node:fs";
@@ -33,10 +34,13 @@ import { demoPlugin } from "./demo/demo-plugin.ts";
 import type { Environment } from "./environment.ts";
 import { makeModel } from "./make-model.ts";
 import { chooseModel, describeChoice, type ModelChoice } from "./model-choice.ts";
+import { OWN_MODEL, openOwn } from "./own-sessions.ts";
 import type { Settings } from "./settings.ts";
 
 export interface Agent {
   readonly runtime: Runtime;
+  /** Opens a session that the command line made, or begins one. */
+  open(name: string): Promise<Session>;
   /** The model in words, and where the choice came from. */
   readonly model: string;
   /** Lets a tool run without asking, as long as this agent is open. */
@@ -84,6 +88,27 @@ const FREE = [
   "slow_work",
 ];
 
+/** Every plugin that an agent of the command line may have, whatever its settings. */
+const OWN_PLUGINS = [
+  "ask",
+  "demo",
+  "loop_guard",
+  "mcp",
+  "project_instructions",
+  "rolling_history",
+  "shell",
+  "subagents",
+  "tool_discovery",
+  "tool_output_budget",
+  "update_plan",
+];
+
+function retiredBeside(plugins: readonly Plugin[]): Readonly<Record<string, string>> {
+  const reason = "the settings of the command line leave it out";
+  const given = new Set<string>(plugins.map(({ id }) => id));
+  return Object.fromEntries(OWN_PLUGINS.filter((id) => !given.has(id)).map((id) => [id, reason]));
+}
+
 export async function openAgent(options: AgentOptions): Promise<Agent> {
   const { settings, env } = options;
   const { store: path, instructions = INSTRUCTIONS, maxTurns } = settings;
@@ -94,18 +119,21 @@ export async function openAgent(options: AgentOptions): Promise<Agent> {
   const asks = new AskDesk(path);
   const parts = await partsFor(choice, options, asks);
   const trace: JsonlTrace | undefined = settings.trace === undefined ? undefined : jsonlTrace(settings.trace);
+  const plugins = [redaction({ secrets: secretsOf(env) }), decisions(settings, always), ...parts.plugins];
   const runtime = createRuntime({
-    model,
+    models: { [OWN_MODEL]: model },
     store: sqliteStore({ path }),
     instructions,
     tools: parts.tools,
     toolTimeoutMs: TOOL_LIMIT_MS,
-    plugins: [redaction({ secrets: secretsOf(env) }), decisions(settings, always), ...parts.plugins],
+    plugins,
+    retired: retiredBeside(plugins),
     ...(maxTurns === undefined ? {} : { turnBudget: maxTurns }),
     ...(trace === undefined ? {} : { trace }),
   });
   return {
     runtime,
+    open: (name) => openOwn(runtime, settings, name),
     model: describeChoice(choice, typeof model === "object" && "id" in model ? model.id : undefined),
     allowAlways: (toolName) => void always.add(toolName),
     asks,

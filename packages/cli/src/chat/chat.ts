@@ -160,7 +160,7 @@ export class Chat {
   async switchTo(name: string): Promise<void> {
     if (name === "" || !(await this.#agent.runtime.sessions.exists(name)))
       return this.say(name === "" ? "Which one? /sessions lists them." : `There is no session ${name}.`);
-    await this.#follow(this.#agent, await this.#agent.runtime.session(name));
+    await this.#follow(this.#agent, await this.#agent.open(name));
     this.showHistory(SHOWN_ON_RESUME);
   }
 
@@ -170,7 +170,7 @@ export class Chat {
     const { id } = this.session;
     const agent = await this.#options.openAgent(model);
     const before = this.#agent;
-    await this.#follow(agent, await agent.runtime.session(id));
+    await this.#follow(agent, await agent.open(id));
     await before.close();
     this.say(`The model is ${agent.model} from now on.`);
   }

@@ -40,7 +40,7 @@ async function runChat(environment: Environment, line: CommandLine): Promise<num
     const message = `session ${name}: expected one that exists in ${settings.store}, found none`;
     throw new MarlingError("unknown_session", message, { details: { sessionId: name } });
   }
-  const session = await agent.runtime.session(name);
+  const session = await agent.open(name);
   const onSession = (latest: string): void => remember(settings, latest);
   onSession(name);
   const chat = new Chat({ environment, agent, session, openAgent: open, onSession });

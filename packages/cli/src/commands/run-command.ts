@@ -45,7 +45,7 @@ async function run(environment: Environment, line: CommandLine): Promise<number>
   for (const note of settings.notes) stderr.write(`${style.dim(note)}\n`);
   stderr.write(`${style.dim(`model: ${agent.model}`)}\n${style.dim(`session: ${name}`)}\n`);
   try {
-    const session = await agent.runtime.session(name);
+    const session = await agent.open(name);
     const turn = session.turn(input);
     await turn.accepted;
     const report = await drive({ environment, settings, agent, session, turn, printer });

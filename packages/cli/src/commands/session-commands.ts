@@ -5,6 +5,7 @@ import { openAgent } from "../agent.ts";
 import type { CommandLine } from "../command-line.ts";
 import type { Environment, OutputStream } from "../environment.ts";
 import { EXIT } from "../exit-code.ts";
+import { adoptOlder } from "../own-sessions.ts";
 import { readSettings, type Settings } from "../settings.ts";
 import { listSessions, readTranscript, withStore } from "../stored-sessions.ts";
 import { chooseStyle } from "../style.ts";
@@ -112,6 +113,7 @@ async function recover(environment: Environment, line: CommandLine): Promise<num
   await withStore(settings, async () => undefined);
   const agent = await openAgent({ settings, env, cwd, canAsk: true });
   try {
+    await adoptOlder(agent.runtime, settings);
     const { resumed, skipped } = await agent.runtime.recover();
     if (line.flags.json === true) {
       stdout.write(`${JSON.stringify({ resumed, skipped })}\n`);
