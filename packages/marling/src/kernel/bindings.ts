@@ -8,7 +8,7 @@
 //   BI5  the check is made from the newest commit: when a session is opened or reloaded, and before every commit.
 
 import { MarlingError } from "../base/errors.ts";
-import type { SessionId, TurnId } from "../model/ids.ts";
+import type { SessionId } from "../model/ids.ts";
 import { isJsonObject, type Json, type JsonObject } from "../model/json.ts";
 import type { InboxRow } from "../store/contract.ts";
 import { type EnvironmentNames, environmentNames, HOST_TOOLS } from "./environment-names.ts";
