@@ -4,7 +4,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { measure } from "./house/measures.mjs";
+import { longParts, measure } from "./house/measures.mjs";
 import { placeOf, ROOMS } from "./house/rooms.mjs";
 import { withSources } from "./house/sources.mjs";
 import { turnPath } from "./house/turn-path.mjs";
@@ -28,9 +28,10 @@ await runSteps(async () => {
   const options = readOptions();
   if (options === undefined) return;
   await prepareWorkspace();
-  const { rows, rooms } = await count();
+  const { rows, rooms, long } = await count();
   if (options.list !== undefined) return list(rows, options.list);
   print(rows, rooms);
+  for (const part of long) console.log(`warning: long: ${part}`);
   if (options.lower) lower(rows);
   check(rows);
 });
@@ -64,7 +65,7 @@ async function count() {
       { name: "files of one tool turn", found: path.files, figure: path.files.length },
       { name: "changes of file in one tool turn", found: [], figure: path.changes },
     ];
-    return { rows, rooms: roomFigures(sources) };
+    return { rows, rooms: roomFigures(sources), long: longParts(sources) };
   });
 }
 

@@ -1,5 +1,5 @@
 // Reads TypeScript as text: enough to tell code from comments and strings, and to find imports.
-// TypeScript 7 has no parser for scripts to call, and the checks that use this need no more.
+// TypeScript 7 has no parser for scripts to call that is stable, and the checks that use this need no more.
 
 /**
  * @typedef {"code" | "comment" | "string" | "template" | "regex"} PieceKind

@@ -1,4 +1,4 @@
-// `npm test`: types, tests, checklist, documentation and public surface. Arguments go to vitest as filters.
+// `npm test`: types, tests, checklist, documentation, house and public surface. Arguments go to vitest as filters.
 // Its last line is "N passed, N failed, N skipped", counted from vitest's own result.
 
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -19,6 +19,7 @@ await runSteps(async () => {
   );
   await step("checklist: every row that is due has a test", () => script("checklist.mjs"));
   await step("documentation: code blocks equal the examples", () => script("docs.mjs"));
+  await step("house: no figure is above its ceiling", () => script("house.mjs"));
   await step("public surface: the reports in packages/marling/api are current", () =>
     script("api-report.mjs"),
   );

@@ -257,6 +257,28 @@ function dialect(sources) {
   });
 }
 
+const LONG_FILE = 600;
+const LONG_FUNCTION = 60;
+
+/**
+ * Files and functions that are long enough to ask whether they are one idea or several. A question, not a rule.
+ * @param {readonly Source[]} sources
+ * @returns {string[]}
+ */
+export function longParts(sources) {
+  const lines = (/** @type {string} */ text) => text.trimEnd().split("\n").length;
+  const files = sources
+    .filter(({ text }) => lines(text) > LONG_FILE)
+    .map(({ path, text }) => `${path}: ${lines(text)} lines`);
+  const functions = sources.flatMap(({ path, text, tree }) =>
+    namedFunctions(tree)
+      .map(({ name, node }) => ({ name, count: lines(text.slice(node.body.pos, node.body.end)) }))
+      .filter(({ count }) => count > LONG_FUNCTION)
+      .map(({ name, count }) => `${path}: ${name}: ${count} lines`),
+  );
+  return [...files, ...functions];
+}
+
 const FUNCTION_KINDS = [
   SyntaxKind.FunctionDeclaration,
   SyntaxKind.FunctionExpression,
