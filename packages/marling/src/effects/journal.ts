@@ -12,17 +12,15 @@
 //   JE10 an outcome is ahead until the run has come to its effect, or is done with an effect that encloses it. A model
 //        call encloses nothing but ends everything before it: outcomes recorded before it are no longer ahead behind it.
 //   JE11 a write that the store refuses is tried again for a bounded time; then the effects that wait for it fail.
-//   JE12 outcomes that could not be written stay in memory when a fault ends the run. A later run in this process has them,
-//        unless another process has recorded something of the turn meanwhile. An effect whose mark could not be written has
-//        not begun: it is no cut one in a later run under the next lease.
+//   JE12 outcomes that could not be written outlive the run (left-journal.ts).
 
-import { keepNewest } from "../base/keep-newest.ts";
 import { type RetryTerms, retryRefused } from "../base/retry-refused.ts";
 import type { EffectKey, SessionId, TurnId } from "../model/ids.ts";
-import { enclosingEffects, type JournalRecord, type JournalStore, RECOVERY_MARK } from "../model/journal.ts";
-import { type Json, jsonEqual } from "../model/json.ts";
+import { enclosingEffects, type JournalRecord, type JournalStore } from "../model/journal.ts";
+import type { Json } from "../model/json.ts";
 import { refuseNewer } from "../model/outcome-version.ts";
 import type { EffectHost, EffectKind, EffectOptions, EffectRequest, TurnName } from "./contract.ts";
+import { type LeftJournal, LeftJournals, withLeft } from "./left-journal.ts";
 
 /** Kinds whose outcome is written in the tick it arrives. */
 const AT_ONCE: ReadonlySet<EffectKind> = new Set(["tool_attempt", "direct_completion", "wait", "timer"]);
@@ -36,31 +34,14 @@ const NO_KEYS: readonly EffectKey[] = Object.freeze([]);
 /** What waits for it comes behind what runs now. */
 const NOW = Promise.resolve();
 
-/** Turns whose unwritten outcomes are kept; of more, those that were left last. */
-const MOST_LEFT = 64;
-
 type Perform<T> = (plan: Json | undefined) => Promise<T>;
 
 /** Without terms a write is tried once. */
 export function journalEffects(rows: JournalStore, retry?: RetryTerms): EffectHost {
   const turns = new TurnMap<TurnJournal | Promise<TurnJournal>>();
-  const left = new Map<string, LeftJournal>();
-  const open = (turn: TurnName): TurnJournal | Promise<TurnJournal> => {
-    const known = turns.get(turn);
-    if (known !== undefined) return known;
-    const opening = TurnJournal.open(rows, turn, { retry, left: left.get(nameOf(turn)) }).then(
-      (opened) => {
-        if (turns.get(turn) === opening) turns.set(turn, opened);
-        return opened;
-      },
-      (thrown: unknown) => {
-        turns.delete(turn); // Whoever asked is told; the next one tries again.
-        throw thrown;
-      },
-    );
-    turns.set(turn, opening);
-    return opening;
-  };
+  const left = new LeftJournals();
+  const open = (turn: TurnName): TurnJournal | Promise<TurnJournal> =>
+    turns.get(turn) ?? opening(turns, turn, TurnJournal.open(rows, turn, { retry, left: left.of(turn) }));
   return {
     remembers: true,
     begin: (turn) => turns.set(turn, new TurnJournal(rows, [], { retry })),
@@ -83,58 +64,33 @@ export function journalEffects(rows: JournalStore, retry?: RetryTerms): EffectHo
     abandon: (turn) => {
       const journal = turns.get(turn);
       turns.delete(turn);
-      if (!(journal instanceof TurnJournal)) return; // It was not read: what an earlier run left is all there is.
-      const unwritten = journal.left(turn);
-      if (unwritten === undefined) left.delete(nameOf(turn));
-      else keepNewest(left, [nameOf(turn), unwritten], MOST_LEFT);
+      if (journal instanceof TurnJournal) left.put(turn, journal.left(turn)); // Else it was not read: nothing is new.
     },
     forget: (turn) => {
       turns.delete(turn);
-      if (left.size > 0) left.delete(nameOf(turn));
+      left.put(turn, undefined);
     },
   };
 }
 
-function nameOf({ sessionId, turnId }: TurnName): string {
-  return JSON.stringify([sessionId, turnId]);
-}
-
-/** What a run had in memory of a turn when a fault ended it. Plain JSON, shared with nobody. */
-interface LeftJournal {
-  readonly lease: number | undefined;
-  readonly started: readonly EffectKey[];
-  /** Effects that were marked, perhaps in the store, and never begun. */
-  readonly unbegun: readonly EffectKey[];
-  readonly outcomes: ReadonlyMap<EffectKey, Json>;
-  /** Records that the store may not have. */
-  readonly unwritten: readonly JournalRecord[];
-}
-
-interface OpenedRecords {
-  readonly known: readonly JournalRecord[];
-  /** Those among them that the store does not have. */
-  readonly unwritten: readonly JournalRecord[];
-}
-
-/** The records of a turn with those that only this process has, unless others have recorded more meanwhile. */
-function withLeft(
-  stored: readonly JournalRecord[],
-  left: LeftJournal | undefined,
-  lease: number | undefined,
-): OpenedRecords {
-  if (left === undefined) return { known: stored, unwritten: [] };
-  const isOwn = ({ key, status, outcome }: JournalRecord): boolean =>
-    status === "done" ? jsonEqual(left.outcomes.get(key), outcome) : left.started.includes(key);
-  const isOthers = (record: JournalRecord): boolean =>
-    !record.key.startsWith(RECOVERY_MARK) && !isOwn(record);
-  if (stored.some(isOthers)) return { known: stored, unwritten: [] };
-  const has = ({ key, status }: JournalRecord): boolean =>
-    stored.some((record) => record.key === key && (record.status === status || record.status === "done"));
-  const unwritten = left.unwritten.filter((record) => !has(record));
-  const isSucceeded = left.lease !== undefined && lease !== undefined && lease <= left.lease + 1; // Nobody had it since.
-  const isBegun = ({ key, status }: JournalRecord): boolean =>
-    status === "done" || !isSucceeded || !left.unbegun.includes(key);
-  return { known: [...stored, ...unwritten].filter(isBegun), unwritten };
+/** A journal that is being read: everyone who asks meanwhile waits for the same one. */
+function opening(
+  turns: TurnMap<TurnJournal | Promise<TurnJournal>>,
+  turn: TurnName,
+  read: Promise<TurnJournal>,
+): Promise<TurnJournal> {
+  const journal = read.then(
+    (opened) => {
+      if (turns.get(turn) === journal) turns.set(turn, opened);
+      return opened;
+    },
+    (thrown: unknown) => {
+      turns.delete(turn); // Whoever asked is told; the next one tries again.
+      throw thrown;
+    },
+  );
+  turns.set(turn, journal);
+  return journal;
 }
 
 /** What a journal says: at once where it is open. */

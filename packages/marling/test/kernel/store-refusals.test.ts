@@ -10,6 +10,7 @@ import {
   type MarlingError,
   type Runtime,
   type Session,
+  type TaskSpec,
 } from "marling";
 import { sqliteStore } from "marling/sqlite";
 import { callTool, callTools, ManualClock, say } from "marling/testing";
@@ -105,6 +106,8 @@ interface Kind {
    * only looked at whether something was done twice.
    */
   readonly compares?: "all" | "repeats";
+  /** Played only with writes that are tried again: a task is told when its step cannot be stored, and fails. */
+  readonly isInsistent?: true;
   readonly options: (done: Done) => Omit<LifeOptions, "store">;
   /** What is done; by default one turn. */
   readonly run?: (session: Session, runtime: Runtime) => Promise<unknown>;
@@ -140,6 +143,14 @@ const tools = (done: Done) => [
   work("b", done, "idempotent"),
   work("c", done, "unsafe"),
 ];
+
+const TASK: TaskSpec = {
+  id: "index",
+  kind: "other",
+  producer: "jobs",
+  label: "index",
+  durable: { recovery: "rerun" },
+};
 
 const KINDS: Readonly<Record<string, Kind>> = {
   text: { options: () => ({ script: () => say("done") }) },
@@ -246,6 +257,40 @@ const KINDS: Readonly<Record<string, Kind>> = {
       return { text, added: added.output, count: await session.query("counter.read", {}) };
     },
   },
+  "steps of a durable task": {
+    when: ["before"],
+    isInsistent: true,
+    options: (done) => ({
+      script: once(callTool("begin")),
+      plugins: [
+        definePlugin({
+          id: "jobs",
+          build: () => ({
+            background: {
+              index: async ({ step }) => {
+                await step("first", () => void done("first"));
+                await step("second", () => void done("second"));
+                done("end");
+                return "indexed";
+              },
+            },
+            tools: [
+              hostTool("begin", async (host, _args, { sessionId }) => {
+                await insist(() => host.spawnManagedTask(sessionId, TASK));
+                return "begun" as never;
+              }),
+            ],
+          }),
+        })(),
+      ],
+    }),
+    run: async (session) => {
+      await insist(() => session.turn("go", { key: "k" }).result);
+      const task = () => session.tasks.list().find(({ id }) => id === "index");
+      await expect.poll(() => task()?.state, { timeout: 5_000 }).toBe("completed");
+      return task()?.result;
+    },
+  },
   "a message of a hook": {
     options: (done) => ({
       tools: tools(done),
@@ -293,6 +338,12 @@ async function play(
   return { end, transcript: transcript(session), done, asked: model.requests.length, usage, left };
 }
 
+/** How long refused writes are tried again. */
+const MODES = [
+  ["while it is tried again", 60_000],
+  ["when it is given up at once and asked for again", 0],
+] as const;
+
 const isEqual = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);
 
 /** Whether a run came to an end and did nothing more often than another one. */
@@ -305,10 +356,7 @@ function isWithin({ end, done = [], asked, left }: Outcome, whole: Outcome): boo
 describe.each(Object.keys(KINDS))("%s", (name) => {
   const kind = KINDS[name] as Kind;
 
-  test.each([
-    ["while it is tried again", 60_000],
-    ["when it is given up at once and asked for again", 0],
-  ])(
+  test.each(kind.isInsistent === true ? MODES.slice(0, 1) : MODES)(
     "[E9] comes to the same end whichever writes are refused, %s",
     async (_name, storeRetryMs) => {
       const clean = refusing(0, 0, "before");
