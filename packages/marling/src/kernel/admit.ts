@@ -1,6 +1,7 @@
 // Admit: an input becomes an accepted one, or nothing at all.
 //   A1  hooks see an input before it is accepted; a rejected one leaves nothing behind.
 //   A2  the same key (or turn id) with the same content is the same turn; with other content it is a conflict.
+//   A4  an input that is larger than a commit may be is refused before anything of it is stored.
 //   A3  live plugin inputs and extensions are taken only by a store that does not outlive the process.
 
 import { sha256 } from "../base/digest.ts";
@@ -12,6 +13,7 @@ import { type Message, textMessage, toMessage } from "../model/message.ts";
 import type { DeliveryName } from "../model/trigger-store.ts";
 import type { TurnInput } from "../model/turn.ts";
 import type { Admission, InboxRow, LeaseRequest } from "../store/contract.ts";
+import { isLarger } from "./commit-size.ts";
 import { readKey } from "./read-key.ts";
 import type { ResidentSession } from "./resident-session.ts";
 
@@ -111,10 +113,23 @@ export function inputMessage(row: InboxRow): Message {
   return toMessage({ role, parts: text === "" ? parts.slice(1) : parts }, id);
 }
 
-/** Shows an input to the hooks that may replace or reject it. */
+/** Shows an input to the hooks that may replace or reject it, and refuses one that no commit could hold. */
 export async function acceptInput(session: ResidentSession, input: TurnInput): Promise<TurnInput> {
-  const { plugins, id } = session;
-  if (!plugins.hasInputHooks) return input;
+  const accepted = session.plugins.hasInputHooks ? await askInputHooks(session, input) : input;
+  refuseLarge(session, accepted);
+  return accepted;
+}
+
+/** Inline bytes become blobs, which are no part of a commit. */
+function refuseLarge({ id, parts }: ResidentSession, { text = "", attachments = [] }: TurnInput): void {
+  const kept = attachments.filter(({ kind }) => kind !== "inline");
+  if (!isLarger([text, kept], parts.commitBytes)) return;
+  const message = `session ${id}: expected an input of at most ${parts.commitBytes} bytes, found a larger one; see the option commitBudget`;
+  const details = { sessionId: id, budgetBytes: parts.commitBytes };
+  throw new MarlingError("commit_too_large", message, { details });
+}
+
+async function askInputHooks({ plugins, id }: ResidentSession, input: TurnInput): Promise<TurnInput> {
   const decided = await plugins.transformInput({ sessionId: id, input }, (raw) =>
     decodeTurnInput(raw, "input of a hook"),
   );

@@ -1,11 +1,14 @@
 // A turn that came to more than a commit may hold: C6.
 
-import { createRuntime, definePlugin, defineTool, type Plugin } from "marling";
+import { readFileSync } from "node:fs";
+import { createRuntime, definePlugin, defineTool, type Plugin, type ToolContext } from "marling";
 import { sqliteStore } from "marling/sqlite";
 import { callTool, say } from "marling/testing";
 import { describe, expect, test } from "vitest";
+import type { HostServices } from "../../src/plugin/host-services.ts";
 import { database, live } from "./durable-support.ts";
 import { counter, found } from "./leases-support.ts";
+import { codeOf } from "./services-support.ts";
 
 /** Keeps as much as it is told to. */
 function hoarder(): Plugin {
@@ -89,6 +92,38 @@ describe("a turn that came to more than a commit may hold", () => {
     const { session } = await live({ store, commitBudget: { bytes: 12_000 }, script });
     expect((await session.turn("two bytes each").result).outcome).toMatchObject({ code: "commit_too_large" });
     expect((await session.turn("one byte each").result).outcome).toMatchObject({ kind: "finished" });
+  });
+
+  test("[A4] by an input is refused before anything of it is stored, whoever brings the input", async () => {
+    const path = database();
+    const large = "é".repeat(6000);
+    const inject = defineTool({
+      name: "inject",
+      description: "Injects a large input.",
+      input: { type: "object" },
+      execute: async (_input: unknown, ctx: ToolContext) => {
+        const host = ctx.host as unknown as HostServices;
+        return codeOf(host.injectTurnInput(ctx.sessionId, { message: { role: "user", content: large } }));
+      },
+    });
+    const { session, runtime } = await live({
+      store: sqliteStore({ path }),
+      commitBudget: { bytes: 12_000 },
+      script: [callTool("inject"), say("fine")],
+      tools: [inject],
+    });
+    for (const key of [undefined, "large"])
+      await expect(session.turn(large, key === undefined ? {} : { key }).result).rejects.toMatchObject({
+        code: "commit_too_large",
+        advice: "fix",
+        details: { budgetBytes: 12_000 },
+      });
+    expect(await session.pending()).toEqual([]);
+    const { toolCalls } = await session.turn("go").result;
+    expect(toolCalls[0]?.output.outcome).toMatchObject({ value: "commit_too_large" });
+    await runtime.close();
+    expect(await found(path)).toHaveLength(4);
+    expect(readFileSync(path).includes("éééééééé")).toBe(false);
   });
 
   test("[C6] has 16 MiB by default", async () => {
