@@ -1,7 +1,7 @@
 // How writes share transactions, and what becomes of them when SQLite fails.
 
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { SessionHead, Store } from "../../src/store/contract.ts";
 import { loadDriver, type SqliteDatabase } from "../../src/store/sqlite/driver.ts";
 import { openSqliteStore, type SqliteInternals } from "../../src/store/sqlite/sqlite-store.ts";
@@ -389,4 +389,37 @@ test("[BL2] bytes that were put last are known by what they are, whatever became
     Uint8Array.of(9, 2, 3),
   ]);
   await store.close();
+});
+
+describe("a large transaction", () => {
+  test("[WQ6] is written back behind its commit, in another turn of the event loop, and small ones are not touched", async () => {
+    const path = join(temporaryFolder(), "store.db");
+    const ran: string[] = [];
+    const driver = await tappedDriver({ run: (sql) => void ran.push(sql.trim()) });
+    const store = openSqliteStore({ path }, { loadDriver: async () => driver });
+    await store.commit(commitOf(A, 0));
+    ran.length = 0;
+    await store.commit(commitOf(A, 1, { nodes: [{ id: "n", text: "x".repeat(100_000) }] }));
+    expect(ran.filter((sql) => sql.includes("checkpoint"))).toEqual([]);
+    let turns = 0;
+    const count = (): void => {
+      turns += 1;
+      immediate = setImmediate(count);
+    };
+    let immediate = setImmediate(count);
+    await store.commit(commitOf(A, 2, { nodes: [{ id: "m", text: "x".repeat(2_000_000) }] }));
+    const told = turns;
+    await vi.waitFor(() => expect(ran.some((sql) => sql.includes("wal_checkpoint"))).toBe(true));
+    clearImmediate(immediate);
+    const kinds = ran.filter((sql) => sql === "COMMIT" || sql.includes("checkpoint"));
+    expect(kinds.map((sql) => sql.replace(/= [1-9].*/, "= n"))).toEqual([
+      "COMMIT",
+      "PRAGMA wal_autocheckpoint = 0",
+      "COMMIT",
+      "PRAGMA wal_autocheckpoint = n",
+      "PRAGMA store.wal_checkpoint(PASSIVE)",
+    ]);
+    expect(told).toBeGreaterThan(1);
+    await store.close();
+  });
 });

@@ -54,14 +54,18 @@ export interface PreparedCommit {
   readonly components: readonly (readonly [string, PackedComponent])[];
   /** Wall time, for what the commit ends. */
   readonly now: number;
+  /** Its text was long to make, and will be long to write. */
+  readonly isLarge: boolean;
 }
+
+const LARGE = 1024 * 1024;
 
 export function prepareCommit(commit: SessionCommit, now: number = Date.now()): PreparedCommit {
   const { text: nodes, strings } = textOf(commit.nodes);
   const components = Object.entries(commit.components)
     .filter((entry): entry is [string, JsonObject] => entry[1] !== undefined)
     .map(([name, component]): [string, PackedComponent] => [name, packComponent(component)]);
-  return { commit, nodes, strings, components, now };
+  return { commit, nodes, strings, components, now, isLarge: nodes.length > LARGE };
 }
 
 export function commitSession(db: Connection, prepared: PreparedCommit, parts: CommitParts): CommitResult {

@@ -15,6 +15,9 @@ import { damaged, isBusy } from "./sqlite-fault.ts";
 
 /** How a connection calls the file that is attached to it. */
 const ATTACHED = "store";
+/** From this length on a value counts as a large one, and from so many bytes of them on a transaction does. */
+const LARGE_VALUE = 64 * 1024;
+const LARGE_BYTES = 1024 * 1024;
 /** Ends a read that is to be answered from memory and cannot. */
 const NOT_REMEMBERED = new Error("expected to remember the rows of a read, found that they must be read");
 
@@ -32,6 +35,9 @@ export class Connection {
   readonly #database: SqliteDatabase;
   readonly #statements = new Map<string, SqliteStatement>();
   #isFromMemory = false;
+  #logPages = 0;
+  /** Bytes of large values since the last commit. */
+  #largeBytes = 0;
 
   /** With `isAttached`, the file at `path` is attached to the database; else it is the database. */
   constructor(
@@ -50,8 +56,35 @@ export class Connection {
     this.#database.exec(sql);
   }
 
+  /** A large transaction was committed since the log was written back here. */
+  get isLogLarge(): boolean {
+    return this.commitsInLog === Number.POSITIVE_INFINITY;
+  }
+
+  /** How many pages the log has when SQLite writes it back with a commit. */
+  setLogLimit(pages: number): void {
+    this.#logPages = pages;
+    this.exec(`PRAGMA wal_autocheckpoint = ${pages}`);
+  }
+
+  /** Commits. Of a large transaction the log is written back later: both together block the process for too long. */
+  commit(): void {
+    const isLarge = this.#largeBytes >= LARGE_BYTES && this.#logPages > 0;
+    this.#largeBytes = 0;
+    if (isLarge) this.exec("PRAGMA wal_autocheckpoint = 0");
+    try {
+      this.exec("COMMIT");
+    } finally {
+      if (isLarge) this.setLogLimit(this.#logPages);
+    }
+    if (isLarge) this.commitsInLog = Number.POSITIVE_INFINITY; // It is written back as soon as callers were told.
+  }
+
   /** Runs a statement and returns how many rows it changed. */
   run(sql: string, ...values: readonly SqlValue[]): number {
+    for (const value of values)
+      if ((typeof value === "string" || value instanceof Uint8Array) && value.length > LARGE_VALUE)
+        this.#largeBytes += value.length;
     return Number(this.#prepared(sql).run(...values).changes);
   }
 

@@ -2,7 +2,7 @@
 // that settled them from then on. Finds them by sequence, key and turn id, wherever they are.
 
 import type { InputId, SessionId, TurnId } from "../../model/ids.ts";
-import type { Json } from "../../model/json.ts";
+import { isJsonObject, type Json } from "../../model/json.ts";
 import type { InboxRow } from "../contract.ts";
 import { findSettling, lastCommit, readSettled } from "./commit-rows.ts";
 import type { Connection } from "./connection.ts";
@@ -96,10 +96,12 @@ export function readInput(db: Connection, session: SessionKey, inputId: InputId)
 export function insertInput(db: Connection, session: SessionKey, row: InboxRow): void {
   const { sequence: n } = row;
   const { no, id } = session;
+  const submittedText = JSON.stringify(row.submitted);
+  const isAsSubmitted = hasSameMembers(row.submitted, row.input);
   const texts = [
     JSON.stringify(namesOf(row)),
-    JSON.stringify(row.submitted),
-    JSON.stringify(row.input),
+    submittedText,
+    isAsSubmitted ? submittedText : JSON.stringify(row.input),
   ] as const;
   const names = texts[0] === "{}" ? null : shortenText(texts[0], id);
   const submitted = shortenText(texts[1], id);
@@ -124,6 +126,16 @@ export function insertInput(db: Connection, session: SessionKey, row: InboxRow):
   if (known.inbox instanceof Map) known.inbox.set(n, { ...stored, sum, plain: texts[1] });
   if (known.inbox instanceof Map && known.inbox.size > REMEMBERED) known.inbox = null;
   nameInput(db, row, { no, place: { kind: "inbox", sequence: n } });
+}
+
+/** Whether two objects have the very same values as members; then they have the same text. */
+function hasSameMembers(one: Json, other: Json): boolean {
+  if (!isJsonObject(one) || !isJsonObject(other)) return one === other;
+  const [names, others] = [Object.keys(one), Object.keys(other)];
+  return (
+    names.length === others.length &&
+    names.every((name, index) => name === others[index] && one[name] === other[name])
+  );
 }
 
 export function deleteInput(db: Connection, no: number, sequence: number): void {

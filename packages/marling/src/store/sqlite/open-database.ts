@@ -45,7 +45,7 @@ const SUMMED_SINCE = 3;
 const LOG_BYTES = 1024 * 1024;
 /** How long SQLite itself waits for a lock; longer waiting must not block the process. */
 const BUSY_TIMEOUT_MS = 5;
-const SETTINGS = `PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY`;
+const SETTINGS = `PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY; PRAGMA cache_spill = OFF`;
 
 export async function openDatabase(driver: SqliteDriver, options: OpenOptions): Promise<OpenDatabase> {
   if (options.path === IN_MEMORY) return openInMemory(driver, options);
@@ -130,8 +130,8 @@ function prepareFile(driver: SqliteDriver, db: Connection, { durability }: OpenO
   db.exec(`
     PRAGMA ${schema}.journal_mode = WAL;
     PRAGMA ${schema}.synchronous = ${durability === "power" ? "FULL" : "NORMAL"};
-    PRAGMA wal_autocheckpoint = ${Math.floor(LOG_BYTES / pageSize)};
   `);
+  db.setLogLimit(Math.floor(LOG_BYTES / pageSize));
   checkOpenedFile(db);
 }
 

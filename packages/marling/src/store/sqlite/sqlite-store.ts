@@ -73,7 +73,7 @@ export interface SqliteStoreOptions {
   readonly durability?: "process" | "power";
 }
 
-/** What only tests and measurements choose. */
+/** Chosen by tests and measurements only. */
 export interface SqliteInternals {
   readonly pageSize?: number;
   readonly busyLimitMs?: number;
@@ -106,7 +106,6 @@ class SqliteStore implements Store {
   readonly #options: Required<SqliteStoreOptions>;
   readonly #internals: SqliteInternals;
   #opening: Promise<OpenStore> | undefined;
-  /** There as soon as it is open. */
   #store: OpenStore | undefined;
   readonly #puts = new BlobPuts();
   #isClosed = false;
@@ -157,6 +156,7 @@ class SqliteStore implements Store {
 
   async commit(commit: SessionCommit): Promise<CommitResult> {
     const prepared = prepareCommit(commit);
+    if (prepared.isLarge) await new Promise(setImmediate); // It is not written in the same go.
     return this.#write((parts) => commitSession(parts.db, prepared, parts));
   }
 

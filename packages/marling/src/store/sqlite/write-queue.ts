@@ -6,6 +6,8 @@
 //        savepoint of its own. Failures are rare, and savepoints for all cost more than most writes do.
 //   WQ3  there is no await between BEGIN and COMMIT; while somebody else holds the file, waiting is asynchronous and
 //        bounded, and then everybody who waited gets `store_busy`.
+//   WQ6  callers of a large transaction are told in another turn of the event loop: what they do next does not add to the
+//        time that the transaction has blocked the process.
 //   WQ4  after a failure the next write finds what was committed before it.
 
 import { type Deferred, deferred, isPromise } from "../../base/deferred.ts";
@@ -87,6 +89,7 @@ export class WriteQueue {
     }
     const committed = this.#commit(writes);
     if (isPromise(committed)) void committed.then((outcomes) => this.#end(writes, outcomes));
+    else if (this.#db.isLogLarge) setImmediate(() => this.#end(writes, committed));
     else this.#end(writes, committed);
   };
 
@@ -133,7 +136,7 @@ export class WriteQueue {
       const outcomes = this.#together(writes) ?? this.#apart(writes);
       if (outcomes.every(({ kind }) => kind === "failed")) this.#rollBack();
       else {
-        this.#db.exec("COMMIT");
+        this.#db.commit();
         this.#options.onCommitted();
       }
       return outcomes;
