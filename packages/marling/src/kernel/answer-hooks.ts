@@ -3,6 +3,7 @@
 //        outcome of its own, with their state and events. Without such hooks there is one outcome.
 //   AH2  after a crash the hooks run on the recorded answer, and the model is not asked. The text that was shown before is
 //        settled by `attempt_reset`; then the result of the hooks is shown.
+//   AH4  where a plugin says `recordsRaw: false` the hooks run inside the call, and its one outcome is their result.
 //   AH3  a failure of the response hooks fails the call; its record keeps the usage of the answer.
 
 import { MarlingError, messageOf } from "../base/errors.ts";
@@ -69,6 +70,13 @@ export interface AnswerOf {
 export function hasAnswerHooks({ session: { plugins } }: TurnRun, stream?: ModelStream): boolean {
   if (plugins.hasAssistantResponseHooks || plugins.hasAssistantStreamFinishedHooks) return true;
   return stream !== undefined && !stream.hasText && plugins.proseProjector !== undefined;
+}
+
+/** Runs the hooks inside the model call, where an answer must not be recorded before them. */
+export async function hookUnrecorded(turn: TurnRun, answer: AnswerOf): Promise<RecordedCall> {
+  const { response, prose } = await runHooks(turn, answer);
+  const result = response === undefined ? answer.result : ({ kind: "response", response } as const);
+  return { result, ...(prose === undefined ? {} : { prose }), calls: answer.made };
 }
 
 /** Runs the hooks on a recorded answer, or takes their recorded result. */

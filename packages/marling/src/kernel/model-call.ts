@@ -17,6 +17,7 @@ import {
   finishAnswer,
   type HowItEnded,
   hasAnswerHooks,
+  hookUnrecorded,
   howItFailed,
   type LiveAnswer,
   type RecordedCall,
@@ -126,18 +127,23 @@ function messageIds(records: readonly TurnRecord[], from = 0): string {
 }
 
 async function callModel(turn: TurnRun, call: ModelCall): Promise<RecordedCall> {
-  const { made } = call;
+  const { made, round } = call;
+  let answered: Ended;
   try {
-    const { reason, result, prose, live } = await tryModels(turn, call);
-    if (reason === undefined || (live === undefined && !hasAnswerHooks(turn)))
-      return { result, ...(prose === undefined ? {} : { prose }), calls: made };
-    call.live = live;
-    const raw = { reason, isStreamed: live?.stream.hasText === true };
-    return { result, calls: [...made], raw }; // The hooks replace the last record of `made`.
+    answered = await tryModels(turn, call);
   } catch (thrown) {
     if (made.length > 0) await finishStream(turn, "provider_error");
     throw thrown;
   }
+  const { reason, result, prose, live } = answered;
+  const hasHooks = live !== undefined || hasAnswerHooks(turn);
+  if (reason === undefined || result.kind === "switch_frame" || !hasHooks)
+    return { result, ...(prose === undefined ? {} : { prose }), calls: made };
+  const raw = { reason, isStreamed: live?.stream.hasText === true };
+  if (!turn.session.plugins.recordsRawAnswers)
+    return hookUnrecorded(turn, { round, raw, result, made, isReplayed: false, live });
+  call.live = live;
+  return { result, calls: [...made], raw }; // The hooks replace the last record of `made`.
 }
 
 async function tryModels(turn: TurnRun, call: ModelCall): Promise<Ended> {

@@ -73,7 +73,7 @@ export class PluginSession extends SessionHooks {
   #disposed: Promise<readonly TurnIssue[]> | undefined;
 
   constructor(init: PluginSessionInit) {
-    super(init.runner);
+    super(init.runner, init.instances);
     const { session, driver } = requireProtocol(init.registration.slots);
     this.#init = init;
     this.#snapshots = new PluginSnapshots(init.instances);

@@ -32,6 +32,7 @@ export const HOOK_MEMBERS: { readonly [K in HookName]: readonly [keyof PluginPar
 type Check = (value: unknown) => string | undefined;
 type Shape = Check | { readonly [member: string]: Check };
 
+const aBoolean: Check = (value) => (typeof value === "boolean" ? undefined : "a boolean");
 const aFunction: Check = (value) => (typeof value === "function" ? undefined : "a function");
 const handlers: Check = (value) => {
   if (typeof value === "function") return undefined;
@@ -70,7 +71,13 @@ const SHAPE: { readonly [M in keyof PluginParts]-?: Shape } = {
   model: { request: handlers, error: handlers },
   approval: { request: handlers },
   recovery: { decide: handlers },
-  output: { stream: handlers, response: handlers, streamFinished: handlers, proseProjector: aFunction },
+  output: {
+    stream: handlers,
+    response: handlers,
+    streamFinished: handlers,
+    proseProjector: aFunction,
+    recordsRaw: aBoolean,
+  },
   session: { onEvent: handlers, mutateConfig: handlers },
   context: { prepareTurn: withPriority("transform"), compact: withPriority("compact") },
   operations: { queries: anObject, commands: anObject, tasks: anObject, actions: anObject },

@@ -72,6 +72,11 @@ export interface PluginParts {
     readonly response?: Handlers<"output.response">;
     readonly streamFinished?: Handlers<"output.stream_finished">;
     readonly proseProjector?: ProseProjector;
+    /**
+     * False when an answer must not be recorded before these hooks have seen it: they hide a part of it, or hold text of
+     * the stream in memory. A process that dies in the hooks of an answer then buys that answer again. True by default.
+     */
+    readonly recordsRaw?: boolean;
   };
   readonly session?: {
     readonly onEvent?: Handlers<"session.on_event">;

@@ -37,6 +37,7 @@ import type {
 } from "./hook-context.ts";
 import type { HookRunner, HookRunOptions, PluginOwned } from "./hook-runner.ts";
 import type { Awaitable, HookContext } from "./hooks.ts";
+import type { PluginParts } from "./plugin.ts";
 import type { PhaseProbe } from "./probe.ts";
 
 /** A probe alone, or everything a phase may be given. */
@@ -57,7 +58,11 @@ export class SessionHooks {
   /** The hooks by kind. Answers come at once where every handler answers at once. */
   readonly runner: HookRunner;
 
-  constructor(runner: HookRunner) {
+  /** Whether an answer may be recorded before its hooks have seen it: no plugin says otherwise. */
+  readonly recordsRawAnswers: boolean;
+
+  constructor(runner: HookRunner, instances: readonly { readonly parts: Pick<PluginParts, "output"> }[]) {
+    this.recordsRawAnswers = instances.every(({ parts }) => parts.output?.recordsRaw !== false);
     this.runner = runner;
   }
 

@@ -207,3 +207,32 @@ test.each(BACKINGS)(
     expect(usage).toMatchObject(USAGE);
   },
 );
+
+test("[AH4] with recordsRaw false nothing is written before the hooks have seen the answer", async () => {
+  const appends: string[] = [];
+  const hiding = definePlugin({
+    id: "hiding",
+    build: () => ({
+      output: {
+        recordsRaw: false,
+        response: ({ response }) => {
+          appends.push("response");
+          return { response: { ...response, parts: [{ kind: "text", text: "hidden" }] } };
+        },
+      },
+    }),
+  });
+  const { session } = await live({
+    store: sqliteStore({ path: database() }),
+    script: [callTool("look", {}, { text: "secret" }), say("secret")],
+    tools: [quickTool("look")],
+    plugins: [hiding()],
+    around: (method, call) => {
+      if (method === "journal.append" || method === "commit") appends.push(method);
+      return call();
+    },
+  });
+  appends.length = 0;
+  expect((await session.turn("go").result).text).toBe("hidden");
+  expect(appends).toEqual(["response", "commit"]);
+});

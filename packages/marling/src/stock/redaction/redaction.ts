@@ -62,6 +62,7 @@ export function redaction(options: RedactionOptions = {}): Plugin {
           stream: ({ chunk }) => ({ chunk: stream.push(chunk) }),
           response: ({ response }) => redactResponse(response, { redactor, stream, calls }),
           streamFinished: () => stream.end(),
+          recordsRaw: false,
         },
         toolCalls: { after: (call) => redactResult(call, redactor) },
         session: { mutateConfig: (_ctx, policy) => redactPolicy(policy, redactor) },
