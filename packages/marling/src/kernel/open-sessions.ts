@@ -120,9 +120,9 @@ export class OpenSessions {
 
   /** Releases a session that is deleted next. */
   async releaseDeleted(id: SessionId): Promise<void> {
-    await this.#readers.close(id);
     const open = await this.#open.get(id);
     if (open !== undefined) await this.#release(open, "session_closed", { isDeletion: true });
+    await this.#readers.close(id);
   }
 
   /** Releases every session when all are done. Turns that have not ended after the grace are ended: see TQ6. */

@@ -134,7 +134,8 @@ export class SessionLease {
   /** One less does; the last one lets it go. */
   async leave(): Promise<void> {
     this.#users -= 1;
-    if (this.#users === 0 || this.#isResting) await this.release();
+    if (this.#users > 0 && !this.#isResting) return;
+    await this.release().catch(() => undefined); // An unreleased lease expires. Work that was done under it is done.
   }
 
   /** What would work under it only waits, until `wake`. */

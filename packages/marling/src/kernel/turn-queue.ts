@@ -285,7 +285,7 @@ export class TurnQueue {
       this.#live.delete(turn.row.turnId);
       if (session.running?.turnId === turn.row.turnId) session.running = undefined;
       turn.events.close();
-      await session.lease.leave().catch(() => undefined); // What cannot be let go runs out by itself.
+      await session.lease.leave();
     }
   }
 

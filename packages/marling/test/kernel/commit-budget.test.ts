@@ -128,7 +128,8 @@ describe("a turn that came to more than a commit may hold", () => {
 
   test("[C6] has 16 MiB by default", async () => {
     const script = [say("a".repeat(15 * 1024 * 1024)), say("a".repeat(17 * 1024 * 1024))];
-    const { session } = await live({ store: sqliteStore({ path: database() }), script });
+    const limits = { answerBytes: "unbounded" } as const; // The default of an answer is as large.
+    const { session } = await live({ store: sqliteStore({ path: database() }), script, limits });
     expect((await session.turn("less").result).outcome.kind).toBe("finished");
     expect((await session.turn("more").result).outcome).toMatchObject({ code: "commit_too_large" });
   });

@@ -8,6 +8,7 @@ import { MarlingError as Failure } from "../../src/base/errors.ts";
 import { journalEffects } from "../../src/effects/journal.ts";
 import type { EffectKey, SessionId, TurnId } from "../../src/model/ids.ts";
 import type { JournalRecord } from "../../src/model/journal.ts";
+import { sumOfRow } from "../../src/store/sqlite/row-sum.ts";
 import type { CallStore } from "../../src/testing/faulty-store.ts";
 import { query } from "../store/sqlite-support.ts";
 import { BACKINGS, database, live, quickTool } from "./durable-support.ts";
@@ -179,6 +180,15 @@ test("[E9] a commit that was made and whose answer was lost leaves no records of
   expect(await query(path, "SELECT entry FROM journal")).toEqual([]);
 });
 
+/** Writes the lease as another process would have claimed it, with the checksum of its row. */
+async function giveLeaseAway(path: string): Promise<void> {
+  const [held] = await query(path, "SELECT * FROM leases");
+  const row = { ...held, owner: "other", incarnation: "other", generation: Number(held?.generation) + 1 };
+  const sum = sumOfRow("leases", row);
+  const set = `owner = 'other', incarnation = 'other', generation = ${row.generation}, sum = ${sum}`;
+  await query(path, `UPDATE leases SET ${set}`);
+}
+
 describe("retrying ends", () => {
   test("[E13] when the lease is lost: the turn is another process's, and its answer counts", async () => {
     const path = database();
@@ -188,10 +198,7 @@ describe("retrying ends", () => {
     refused.add("commit").add("journal.append");
     const turn = first.session.turn("go", { key: "k" });
     await expect.poll(() => tried.length).toBeGreaterThan(0);
-    await query(
-      path,
-      "UPDATE leases SET owner = 'other', incarnation = 'other', generation = generation + 1",
-    );
+    await giveLeaseAway(path);
     refused.clear();
     await passUntil(clock, turn.result);
     expect(await rejectionOf(turn.result)).toMatchObject({ code: "lease_lost" });
