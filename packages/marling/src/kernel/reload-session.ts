@@ -31,12 +31,13 @@ export async function reloadSession(session: ResidentSession): Promise<void> {
   const snapshot = stored.components.plugins && decodePluginSnapshot(stored.components.plugins);
   const toolState = stored.components.tools as unknown as ToolState | undefined;
   plugins.rollbackState();
+  session.work.reloaded(stored.components.work);
   session.bindings = bindingsOf(session.parts, stored);
   if (session.isReader || session.bindings.missing.length > 0) return show(session, stored);
   if (snapshot !== undefined) plugins.restore(snapshot);
   if (toolState !== undefined) plugins.toolRegistry.restoreState(toolState);
   const state = decodeState(stored, { isLive: !store.isDurable });
-  const { work } = session.state.saved; // What goes on here beside turns is nobody else's to write.
+  const { work } = session.state.saved; // Moves with the work of this runtime alone.
   session.adopt({ ...state, saved: { ...savedMarks(plugins, { snapshot, toolState }), work } });
   session.observation.moved();
   session.invalidateRuntimeCaches();

@@ -9,36 +9,38 @@ export async function startMonitor(
   session: ResidentSession,
   target: MonitorDeclaration | string,
 ): Promise<MonitorSnapshot> {
-  await session.work.requireOwn();
-  const { monitors } = session.work;
-  try {
-    return await monitors.start(target);
-  } finally {
-    await listRunning(session);
-  }
+  return session.work.asOwner(async () => {
+    try {
+      return await session.work.monitors.start(target);
+    } finally {
+      await listRunning(session);
+    }
+  });
 }
 
 export async function stopMonitor(session: ResidentSession, monitorId: string): Promise<MonitorSnapshot> {
-  await session.work.requireOwn();
-  return session.work.monitors.stop(monitorId);
+  return session.work.asOwner(() => session.work.monitors.stop(monitorId));
 }
 
 /** All monitors; starts those that are armed. */
 export async function monitorSnapshot(session: ResidentSession): Promise<MonitorSnapshot> {
   const { monitors } = session.work;
-  if (!(await mayStart(session))) return monitors.peek();
-  await monitors.snapshot();
-  await listRunning(session);
+  await whereMonitorsRun(session, async () => {
+    await monitors.snapshot();
+    await listRunning(session);
+  });
   return monitors.peek();
 }
 
 /** What monitors have said since this was asked last; starts those that are armed. */
 export async function takeMonitorUpdates(session: ResidentSession): Promise<MonitorUpdateBatch> {
   const { monitors } = session.work;
-  await monitorSnapshot(session);
+  const updates = await whereMonitorsRun(session, async () => {
+    await monitorSnapshot(session);
+    return monitors.takeUpdates();
+  });
   const { revision, activeCount } = monitors.peek();
-  if (!(await mayStart(session))) return { revision, activeCount, events: [] };
-  return monitors.takeUpdates();
+  return updates ?? { revision, activeCount, events: [] };
 }
 
 /** Starts the monitors that come with the session, and those that an earlier process left to be started again. */
@@ -46,9 +48,9 @@ export async function startArmedMonitors(session: ResidentSession): Promise<void
   if (session.work.monitors.peek().monitors.some(({ armed }) => armed)) await monitorSnapshot(session);
 }
 
-/** Nothing need be asked for as long as there is nothing to start. */
-async function mayStart({ work }: ResidentSession): Promise<boolean> {
-  return work.monitors.peek().monitors.length > 0 && (await work.own());
+/** Acts in the runtime that has the work of the session. The store is not asked while there is no monitor. */
+async function whereMonitorsRun<T>({ work }: ResidentSession, act: () => Promise<T>): Promise<T | undefined> {
+  return work.monitors.peek().monitors.length > 0 ? work.ifOwner(act) : undefined;
 }
 
 async function listRunning(session: ResidentSession): Promise<void> {

@@ -3,12 +3,15 @@
 //        begins with none of it. What a monitor says is written with the next commit, whatever that is for.
 //   WK2  a line of a monitor reaches the model as an input of its own kind, never as words of the user; the monitor is
 //        quiet until that input has had its turn, or joined one.
-//   WK3  it goes on in one runtime at a time, until the session is closed there; with it a runtime takes what is stored
-//        of it. One that does not have it writes nothing of it and starts nothing that is stored.
+//   WK3  it goes on in one runtime at a time, as long as something goes on; with it a runtime takes what is stored of it. One
+//        that does not have it writes nothing of it and starts nothing that is stored.
+//   WK4  a runtime that needs it waits for another one that has it, for some seconds. Work of the other one that has to be
+//        stored waits in turn for a turn that runs here: then the wait ends with `lease_held`.
+//   WK5  a runtime that finds it written by another one has lost it: nothing of its own is written over that.
 
 import { MarlingError, messageOf } from "../base/errors.ts";
 import { workLeaseId } from "../model/ids.ts";
-import type { JsonObject } from "../model/json.ts";
+import { type JsonObject, jsonEqual } from "../model/json.ts";
 import { decodeMessageInput, type MessageInput } from "../model/message.ts";
 import type { ProcessRun } from "../plugin/work-host.ts";
 import type { StoredSession } from "../store/contract.ts";
@@ -26,6 +29,9 @@ import type { TurnQueue } from "./turn-queue.ts";
 
 const VERSION = 1;
 const LAST_SAVE_MS = 1000;
+/** How often a runtime asks for work that another one has. */
+const RETRY_MS = 100;
+const LONGEST_WAIT_MS = 5_000;
 
 export interface CloseOptions {
   readonly isWithRuntime?: boolean;
@@ -45,10 +51,16 @@ export class SessionWork {
   #mark = 0;
   #owning: Promise<boolean> | undefined;
   #isOwner = false;
+  /** How many act as the owner at this moment. */
+  #actors = 0;
+  /** The component that the store has of this runtime, and the one that was exported since. */
+  #stored: JsonObject | undefined;
+  #exported: { readonly mark: number; readonly component: JsonObject } | undefined;
   #wasTakenUp = false;
   /** The commit under way, and the one that is to follow it. */
   #saving: Promise<void> = Promise.resolve();
   #nextSave: Promise<void> | undefined;
+  #saves = 0;
   #phase: "open" | "closing" | "closed" = "open";
 
   constructor(session: ResidentSession) {
@@ -123,11 +135,14 @@ export class SessionWork {
   async takeFirstTurnInput(): Promise<MessageInput | undefined> {
     const given = this.#givenAgain;
     this.#givenAgain = undefined;
-    if (this.#firstTurnInput === undefined || !(await this.own())) return given;
-    const input = this.#firstTurnInput;
-    this.#firstTurnInput = undefined;
-    if (input !== undefined) await this.moved();
-    return given ?? input;
+    if (this.#firstTurnInput === undefined) return given;
+    const taken = await this.ifOwner(async () => {
+      const input = this.#firstTurnInput;
+      this.#firstTurnInput = undefined;
+      if (input !== undefined) await this.moved();
+      return input;
+    });
+    return given ?? taken;
   }
 
   /** Makes the work of the session this runtime's, with what is stored of it; false while another one has it. */
@@ -139,12 +154,75 @@ export class SessionWork {
     return this.#owning;
   }
 
-  /** As `own`, for what cannot be done otherwise: rejects with `lease_held`. */
-  async requireOwn(): Promise<void> {
-    if (await this.own()) return;
+  /** Acts as the owner of the work; `undefined` while another runtime has it. */
+  async ifOwner<T>(act: () => Promise<T>): Promise<T | undefined> {
+    return this.#acting(async () => ((await this.own()) ? act() : undefined));
+  }
+
+  /** As `ifOwner`, after a wait for another runtime that has the work (WK4). Rejects with `lease_held`. */
+  async asOwner<T>(act: () => Promise<T>): Promise<T> {
+    return this.#acting(async () => {
+      if (!(await this.own()) && !(await this.#ownLater())) throw this.#heldError();
+      return act();
+    });
+  }
+
+  async #acting<T>(act: () => Promise<T>): Promise<T> {
+    this.#actors += 1;
+    try {
+      return await act();
+    } finally {
+      this.#actors -= 1;
+      this.#releaseIdle();
+    }
+  }
+
+  async #ownLater(): Promise<boolean> {
+    const { id, parts } = this.#session;
+    const { watch, clock, leases } = parts;
+    const end = clock.monotonic() + Math.min(leases.ttlMs, LONGEST_WAIT_MS);
+    const isOver = async (): Promise<boolean> =>
+      (await this.own()) || this.#phase !== "open" || clock.monotonic() >= end;
+    await watch.until(isOver, { of: id, everyMs: RETRY_MS });
+    return this.#isOwner;
+  }
+
+  #heldError(): MarlingError {
     const { id } = this.#session;
-    const message = `session ${id}: expected its tasks and monitors to be this runtime's, found them with another one`;
-    throw new MarlingError("lease_held", message, { details: { sessionId: id } });
+    const message = `session ${id}: its tasks and monitors run in another runtime; begin them there, or try again when they have ended`;
+    return new MarlingError("lease_held", message, { details: { sessionId: id } });
+  }
+
+  /** Leaves the work to whoever needs it next, when nothing goes on here and everything is written. */
+  #releaseIdle(): void {
+    if (!this.#isOwner || this.#actors > 0 || this.#phase !== "open" || !this.isIdle) return;
+    if (this.#session.parts.effects.remembers !== true || this.#saves > 0) return;
+    if (this.hasMoved) return void this.#save().catch(() => undefined); // The next change is written with this one.
+    this.#disown();
+    this.#lease.release().catch(() => undefined); // An unreleased lease expires.
+  }
+
+  #disown(): void {
+    this.#isOwner = false;
+    this.#wasTakenUp = false;
+    this.#owning = undefined;
+  }
+
+  /** What another runtime stored of the session was taken over here: it may have written the work too (WK5). */
+  reloaded(component: JsonObject | undefined): void {
+    if (!this.#isOwner) return;
+    this.#noteStored();
+    const own = [this.#stored, this.#exported?.component];
+    if (own.some((known) => known === component || jsonEqual(known ?? null, component ?? null))) return;
+    if (this.#lease.generation === undefined) void this.#lost();
+    else this.#lease.lose(this.#lease.generation);
+  }
+
+  /** A commit has taken the export: it is what the store has. */
+  #noteStored(): void {
+    if (this.#exported === undefined || this.#exported.mark !== this.#session.state.saved.work) return;
+    this.#stored = this.#exported.component;
+    this.#exported = undefined;
   }
 
   /** Something that is stored has changed; resolves when the store has it. Changes that come together are one commit. */
@@ -156,12 +234,15 @@ export class SessionWork {
   export(): JsonObject {
     const tasks = this.#isOwner ? this.#session.parts.work.tasks.exportDurable(this.#session.id) : undefined;
     const input = this.#firstTurnInput as unknown as JsonObject | undefined;
-    return {
+    this.#noteStored();
+    const component = {
       version: VERSION,
       ...(tasks === undefined ? {} : { tasks }),
       ...(this.#isOwner ? { monitors: this.monitors.exportState() } : {}),
       ...(input === undefined ? {} : { firstTurnInput: input }),
     };
+    this.#exported = { mark: this.#mark, component };
+    return component;
   }
 
   /** Shows what was stored, except tasks, which are shown where they can go on. */
@@ -175,7 +256,7 @@ export class SessionWork {
 
   /** Goes on with what is stored, if there is anything to go on with and nobody else does. */
   async takeUp(): Promise<void> {
-    if (this.#hasStoredTasks) await this.own();
+    if (this.#hasStoredTasks) await this.ifOwner(async () => undefined);
   }
 
   /** What runs the durable tasks of a plugin that have this label. */
@@ -246,12 +327,19 @@ export class SessionWork {
   async #commit(): Promise<void> {
     const session = this.#session;
     if (!this.hasMoved) return;
-    if (this.#lease.generation !== undefined) await this.#lease.ensure();
-    await commitChange(session, () => ({
-      ...stateChange(session, "work"),
-      rebases: true,
-      isBesideTurns: true,
-    }));
+    this.#saves += 1;
+    try {
+      if (this.#lease.generation !== undefined) await this.#lease.ensure();
+      await commitChange(session, () => ({
+        ...stateChange(session, "work"),
+        rebases: true,
+        isBesideTurns: true,
+      }));
+    } finally {
+      this.#saves -= 1;
+    }
+    // A task counts as ended when its end is stored, which it is told behind this.
+    this.#session.parts.clock.after(0, () => this.#releaseIdle(), { isBackground: true });
   }
 
   async #claim(): Promise<boolean> {
@@ -262,6 +350,8 @@ export class SessionWork {
     if (stored !== undefined) await this.#requireBound(stored);
     const component = state.saved.work < 0 ? undefined : stored?.components.work;
     if (component !== undefined) this.restore(component);
+    this.#stored = component;
+    this.#exported = undefined;
     this.#isOwner = true;
     this.#isNew = false;
     try {
@@ -304,9 +394,7 @@ export class SessionWork {
 
   /** Another runtime has it now: nothing that is stored goes on here. */
   async #lost(): Promise<void> {
-    this.#isOwner = false;
-    this.#wasTakenUp = false;
-    this.#owning = undefined;
+    this.#disown();
     const running = this.monitors.peek().monitors.filter(({ state }) => state === "running");
     await Promise.allSettled([
       this.#session.parts.work.tasks.interruptDurable(this.#session.id),

@@ -84,8 +84,8 @@ export class TurnQueue {
       const { onParked = "queue" } = options;
       const { lease, parts } = this.#session;
       if (lease.releasing !== undefined) await lease.releasing;
-      const answer = lease.asking();
       const remembers = parts.effects.remembers === true;
+      const answer = remembers ? lease.asking() : undefined;
       const plan = this.isBusy ? undefined : planEnvironment(this.#session);
       const wanted = { ...options, plan };
       const admitted = await admit(this.#session, input, {
@@ -93,7 +93,7 @@ export class TurnQueue {
         ...(onParked === "queue" ? {} : { beforeNew: () => this.#minToParked(onParked) }),
         ...(remembers && !this.#hasSleeper ? { lease: lease.request() } : {}),
       });
-      answer(admitted.claim);
+      answer?.(admitted.claim);
       if (this.#hasSleeper) parts.watch.notify(this.#session.id); // What was answered too late is let go.
       this.#count(admitted);
       const { row, status } = admitted;

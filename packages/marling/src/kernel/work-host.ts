@@ -40,8 +40,8 @@ export function taskServices(from: ResidentSession, reach: Reach, scope: Scope):
     cancelManagedTask: async (id, taskId) => tasks.cancelManaged(await idOf(id), taskId),
     registerBackgroundTask: async (id, spec, cancel) => {
       const session = await reach(id);
-      if (spec.durable !== undefined) await session.work.requireOwn();
-      await tasks.register(session.id, spec, cancel === undefined ? {} : { cancel });
+      const register = () => tasks.register(session.id, spec, cancel === undefined ? {} : { cancel });
+      await (spec.durable === undefined ? register() : session.work.asOwner(register));
     },
     unregisterBackgroundTask: async (id, taskId) => tasks.unregister(await idOf(id), taskId),
     completeBackgroundTask: async (id, taskId, completion) =>
@@ -59,9 +59,9 @@ export function taskServices(from: ResidentSession, reach: Reach, scope: Scope):
     transferAsyncHandles: async (source, to, ids) => {
       const target = await reach(to);
       const sourceId = await idOf(source);
-      if (ids.some((taskId) => tasks.get(sourceId, taskId)?.durable !== undefined))
-        await target.work.requireOwn();
-      handles.transfer(sourceId, target.id, ids);
+      const transfer = async (): Promise<void> => handles.transfer(sourceId, target.id, ids);
+      const isDurable = ids.some((taskId) => tasks.get(sourceId, taskId)?.durable !== undefined);
+      await (isDurable ? target.work.asOwner(transfer) : transfer());
     },
     cancelUnreferencedAsyncHandles: async (id, keep) => handles.cancelUnreferenced(await idOf(id), keep),
   };
@@ -128,12 +128,14 @@ async function spawn(
 ): Promise<TaskRecord> {
   const { tasks } = session.parts.work;
   if (spec.durable === undefined) return tasks.spawnManaged(session.id, spec, workOf(session, spec, run));
-  await session.work.requireOwn();
-  const key = spec.idempotencyKey ?? (scope === undefined ? undefined : serviceKey(scope, "task", undefined));
-  const known = key === undefined ? undefined : tasks.get(session.id, spec.id);
-  if (known !== undefined && known.idempotencyKey === key) return known;
-  const keyed = key === undefined ? spec : { ...spec, idempotencyKey: key };
-  return tasks.spawnManaged(session.id, keyed, workOf(session, keyed, run));
+  return session.work.asOwner(async () => {
+    const key =
+      spec.idempotencyKey ?? (scope === undefined ? undefined : serviceKey(scope, "task", undefined));
+    const known = key === undefined ? undefined : tasks.get(session.id, spec.id);
+    if (known !== undefined && known.idempotencyKey === key) return known;
+    const keyed = key === undefined ? spec : { ...spec, idempotencyKey: key };
+    return tasks.spawnManaged(session.id, keyed, workOf(session, keyed, run));
+  });
 }
 
 /** What a restart shall run again is run by what a restart finds: the plugin's work of that label. */

@@ -362,7 +362,7 @@ describe("after a crash", () => {
     const path = database();
     const plugins = [watching({ id: "m", ...PRINTS_PID, armOn: "session_start" })];
     const first = await live({ store: sqliteStore({ path }), plugins });
-    const second = await live({ store: sqliteStore({ path }), plugins });
+    const second = await live({ store: sqliteStore({ path }), plugins, leaseMs: 300 });
     expect(states(first.session.tasks.list())).toEqual(["monitor:w:m running"]);
     expect((await second.session.monitors.snapshot()).activeCount).toBe(0);
     expect(await codeOf(second.session.monitors.start("w:m"))).toBe("lease_held");

@@ -5,6 +5,7 @@ import { callTool, say } from "marling/testing";
 import { describe, expect, test, vi } from "vitest";
 import { database, gate, gatedTool, live } from "./durable-support.ts";
 import { transcript } from "./hooks-support.ts";
+import { AHEAD } from "./leases-support.ts";
 import { codeOf } from "./services-support.ts";
 import { durable, eventually, jobs, start, starting, states, taskOf } from "./work-support.ts";
 
@@ -21,10 +22,11 @@ describe("two runtimes on one file", () => {
       store: sqliteStore({ path }),
       plugins: starting(there),
       script: [say("answered")],
+      leaseMs: 300,
     });
     expect(second.session.tasks.list()).toEqual([]);
     expect(there.attempts).toEqual([]);
-    expect(await codeOf(start(second.session, durable("b")))).toContain("found them with another one");
+    expect(await codeOf(start(second.session, durable("b")))).toContain("run in another runtime");
     expect((await second.session.turn("hello").result).text).toBe("answered");
     here.attempts[0]?.context.progress("second");
     await first.runtime.close();
@@ -35,6 +37,42 @@ describe("two runtimes on one file", () => {
       ["b", 1],
     ]);
     expect(taskOf(second.session, "a")?.progress).toBe("second");
+  });
+
+  test("[WK3] work that has ended leaves the session to the runtime that needs it next", async () => {
+    const path = database();
+    const [here, there] = [jobs(), jobs()];
+    const first = await live({ store: sqliteStore({ path }), plugins: starting(here) });
+    await start(first.session, durable("a"));
+    const second = await live({ store: sqliteStore({ path }), plugins: starting(there) });
+    const started = start(second.session, durable("b")); // [WK4]: it waits for the first.
+    here.attempts[0]?.finish("done");
+    await started;
+    await eventually(() => there.attempts.length).toBe(1);
+    await second.runtime.close();
+    await start(first.session, durable("c"));
+    expect([...states(first.session.tasks.list())].sort()).toEqual(["a completed", "b running", "c running"]);
+  });
+
+  test("[WK5] a runtime whose work another one took over writes nothing over it", async () => {
+    const path = database();
+    const [here, there] = [jobs(), jobs()];
+    const first = await live({ store: sqliteStore({ path }), plugins: starting(here) });
+    await start(first.session, durable("a"));
+    // By its clock the lease of the first has expired.
+    const second = await live({ store: sqliteStore({ path }), plugins: starting(there), clock: AHEAD });
+    await start(second.session, durable("b"));
+    here.attempts[0]?.context.progress("too late");
+    await eventually(() => here.attempts[0]?.context.signal.aborted).toBe(true);
+    await first.runtime.close();
+    await second.runtime.close();
+    const third = await live({ store: sqliteStore({ path }), plugins: starting(jobs()) });
+    await eventually(() =>
+      third.session.tasks
+        .list()
+        .map(({ id }) => id)
+        .sort(),
+    ).toEqual(["a", "b"]);
   });
 
   test("[WK3] progress is stored while turns run in the other", async () => {
