@@ -1,4 +1,5 @@
-// `npm run verify`: everything that must hold before a change lands: format, lint, the packed package, `npm test`.
+// `npm run verify`: everything that must hold before a change lands: format, lint, the packed package, and `npm test` with
+// every state of the world that a crash can leave behind, where `npm test` itself takes a sample of them.
 
 import { join } from "node:path";
 import { biome, prepareWorkspace, quiet, root, runSteps, shown, step } from "./workspace.mjs";
@@ -16,5 +17,7 @@ await runSteps(async () => {
     ]),
   );
   await step("packed package", () => quiet(process.execPath, [join(root, "scripts", "pack-check.mjs")]));
-  await shown(process.execPath, [join(root, "scripts", "test.mjs")]);
+  await shown(process.execPath, [join(root, "scripts", "test.mjs")], {
+    env: { CRASH: "distinct", ...process.env },
+  });
 });

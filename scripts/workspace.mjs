@@ -160,12 +160,13 @@ export function quiet(command, args, options = {}) {
  * Runs a command that the reader watches.
  * @param {string} command
  * @param {readonly string[]} args
- * @param {{ cwd?: string }} [options]
+ * @param {{ cwd?: string; env?: NodeJS.ProcessEnv }} [options]
  * @returns {Promise<void>}
  */
 export function shown(command, args, options = {}) {
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { cwd: options.cwd ?? root, stdio: "inherit" });
+    const { cwd = root, env = process.env } = options;
+    const child = spawn(command, args, { cwd, env, stdio: "inherit" });
     child.on("error", reject);
     child.on("close", (code) => (code === 0 ? resolve() : reject(new StepFailed(""))));
   });
