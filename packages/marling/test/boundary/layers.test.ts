@@ -2,23 +2,11 @@
 
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import { ENTRIES } from "../../../../scripts/house/rooms.mjs";
 import { importedPath, repository, type SourceFile, sourceFile, sourceFiles } from "./source-files.ts";
 
 const SEAMS = ["effects", "llm", "sandbox", "store", "tool", "trace"];
 const CONTRACTS = SEAMS.map((seam) => `${seam}/contract.ts`);
-const ENTRIES = [
-  "index.ts",
-  "ai-sdk.ts",
-  "host.ts",
-  "mcp.ts",
-  "models.ts",
-  "otel.ts",
-  "plugin/index.ts",
-  "plugins.ts",
-  "sqlite.ts",
-  "testing/index.ts",
-  "tools.ts",
-];
 const KERNEL = [
   "kernel",
   "work",
