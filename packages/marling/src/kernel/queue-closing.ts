@@ -4,14 +4,14 @@
 //        leave them; where nothing is remembered they are cancelled.
 //   QC3  a turn that only waits is left immediately, unless a turn that runs has started it: that one is not cut for it.
 //   QC5  the deletion of a session leaves a turn that sleeps, and the turns behind it, without an end: their results reject.
-//   QC4  the refusal of a shutdown that comes back out of user code leaves the turn, and is recorded nowhere.
+//   QC4  the refusal of a shutdown, or a lost lease, that comes back out of user code leaves the turn, and is recorded nowhere.
 
 import { type Deferred, deferred } from "../base/deferred.ts";
 import { MarlingError } from "../base/errors.ts";
 import { isInTime } from "../base/in-time.ts";
 import type { SerialQueue } from "../base/serial-queue.ts";
 import type { ResidentSession } from "./resident-session.ts";
-import { shutdownIn } from "./shutdown-fault.ts";
+import { lostLeaseIn, shutdownIn } from "./shutdown-fault.ts";
 import type { QueuedTurn } from "./turn-queue.ts";
 
 export type CloseCode = "session_closed" | "runtime_closed";
@@ -151,6 +151,8 @@ export class QueueClosing {
 
   /** A session that is closed alone says so with its own id; refusals of others are errors of the code that got them. */
   #leaveFor(control: QueuedTurn["control"], thrown: unknown): void {
+    const lost = this.#remembers ? lostLeaseIn(thrown) : undefined;
+    if (lost !== undefined) return control.lose(lost);
     if (this.#code === undefined || control.isCancelled) return;
     const found = shutdownIn(thrown);
     if (found === undefined) return;
