@@ -19,6 +19,9 @@ Options:
   --lower      lowers the ceilings to today's figures; no ceiling is ever raised
   --help       shows this text`;
 
+/** Figures that grow with what the library does: shown, and held to no ceiling. */
+const FREE = ["files", "files in kernel", "lines"];
+
 const CEILINGS = join(root, "scripts", "house", "ceilings.json");
 
 /** @typedef {import("./house/measures.mjs").Measure} Measure */
@@ -120,14 +123,17 @@ function list(rows, name) {
 /** @param {readonly Row[]} rows */
 function lower(rows) {
   const ceilings = readCeilings();
-  for (const { name, figure } of rows) ceilings[name] = Math.min(ceilings[name] ?? figure, figure);
+  const held = rows.filter(({ name }) => !FREE.includes(name));
+  for (const { name, figure } of held) ceilings[name] = Math.min(ceilings[name] ?? figure, figure);
   writeFileSync(CEILINGS, `${JSON.stringify(ceilings, null, 2)}\n`);
 }
 
 /** @param {readonly Row[]} rows */
 function check(rows) {
   const ceilings = readCeilings();
-  const above = rows.filter(({ name, figure }) => figure > (ceilings[name] ?? Number.NEGATIVE_INFINITY));
+  const above = rows
+    .filter(({ name }) => !FREE.includes(name))
+    .filter(({ name, figure }) => figure > (ceilings[name] ?? Number.NEGATIVE_INFINITY));
   if (above.length === 0) return;
   const lines = above.map(
     ({ name, figure }) => `house: ${name}: ${figure}, at most ${ceilings[name] ?? "(no ceiling)"}`,
