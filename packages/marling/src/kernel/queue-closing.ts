@@ -152,8 +152,8 @@ export class QueueClosing {
   /** A session that is closed alone says so with its own id; refusals of others are errors of the code that got them. */
   #leaveFor(control: QueuedTurn["control"], thrown: unknown): void {
     const lost = this.#remembers ? lostLeaseIn(thrown) : undefined;
-    if (lost !== undefined) return control.lose(lost);
-    if (this.#code === undefined || control.isCancelled) return;
+    if (lost !== undefined) control.lose(lost);
+    if (lost !== undefined || this.#code === undefined || control.isCancelled) return;
     const found = shutdownIn(thrown);
     if (found === undefined) return;
     const isOwn = found.details.sessionId === this.#turns.session.id;

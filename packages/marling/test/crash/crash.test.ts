@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { crashAtEveryEffect } from "marling/testing";
 import { expect, onTestFinished, test } from "vitest";
-import { boundaries, IS_SAMPLE, shareOf, TRIED } from "./sample.ts";
+import { boundaries, shareOf, TRIED } from "./sample.ts";
 
 /** One boundary of so many is in a sample. */
 const OF = 5;

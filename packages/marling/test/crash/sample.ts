@@ -12,20 +12,20 @@ const found = process.env.CRASH ?? "sample";
 const mode = MODES.find((known) => known === found);
 if (mode === undefined) throw new Error(`CRASH: expected ${MODES.join(", ")}, found ${found}`);
 
-export const IS_SAMPLE: boolean = mode === "sample";
+const isSample: boolean = mode === "sample";
 
 const seed = Number(process.env.CRASH_SEED ?? Date.now() % 100_000);
 
 /** What the name of a test says about the boundaries it tries. */
-export const TRIED: string = IS_SAMPLE ? `a sample, CRASH_SEED=${seed}` : mode;
+export const TRIED: string = isSample ? `a sample, CRASH_SEED=${seed}` : mode;
 
 /** The boundaries to try, one of `of` in a sample. */
 export function boundaries(of: number): Pick<CrashOptions, "distinct" | "shard"> {
   const distinct = mode !== "everywhere";
-  return IS_SAMPLE ? { distinct, shard: { index: seed % of, of } } : { distinct };
+  return isSample ? { distinct, shard: { index: seed % of, of } } : { distinct };
 }
 
 /** How many of a number of boundaries are in a sample of one of `of`, at least. */
 export function shareOf(count: number, of: number): number {
-  return IS_SAMPLE ? Math.floor(count / of) : count;
+  return isSample ? Math.floor(count / of) : count;
 }
