@@ -184,7 +184,7 @@ async function commitNow(session: ResidentSession, wanted: Change): Promise<Comm
     head: encodeHead(state),
     nodes: encodeNodes(nodes),
     components: { ...components, ...execution.components },
-    ...(components.work === undefined ? {} : { hasWork: session.work.isResumable }),
+    ...session.work.leftBy(components),
     ...(settles === undefined ? {} : { settles }),
     ...passedOn(change),
     ...(generation === undefined ? {} : { lease: generation }),
@@ -194,6 +194,7 @@ async function commitNow(session: ResidentSession, wanted: Change): Promise<Comm
   span?.close("commit", { ...measured(change, nodes), revision: result.revision });
   if (releases) lease.drop(generation);
   session.adopt({ ...state, revision: result.revision });
+  session.work.committed(components);
   if (!isBeside) commitPlugins(session);
   observed(session, change, { nodes, revision: result.revision });
   return { ...result, nodes, issues };
@@ -326,7 +327,7 @@ function changedComponents(
   const { work } = session;
   const workMark = work.hasMoved ? work.mark : saved.work;
   const marks = { plugins: pluginMark, tools: toolMark, work: workMark };
-  const beside = work.hasMoved ? { ...tools, work: work.export() } : tools;
+  const beside = { ...tools, ...work.components() };
   if (pluginMark === saved.plugins) return { components: beside, saved: marks, issues: [] };
   try {
     const snapshot = encodePluginSnapshot(plugins.snapshot());

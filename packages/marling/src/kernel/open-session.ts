@@ -116,7 +116,7 @@ async function openStored(
   const bindings = await bound(parts, stored, options);
   const before = decodeState(stored, { isLive: !parts.store.isDurable });
   const session = await reopenSession(parts, { stored, before, bindings }, options);
-  if (options.isFork !== true) session.work.restore(stored.components.work);
+  if (options.isFork !== true) session.work.show(stored.components);
   return { session, inputs, unannounced };
 }
 

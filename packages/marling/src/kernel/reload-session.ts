@@ -31,7 +31,7 @@ export async function reloadSession(session: ResidentSession): Promise<void> {
   const snapshot = stored.components.plugins && decodePluginSnapshot(stored.components.plugins);
   const toolState = stored.components.tools as unknown as ToolState | undefined;
   plugins.rollbackState();
-  session.work.reloaded(stored.components.work);
+  session.work.reloaded(stored.components);
   session.bindings = bindingsOf(session.parts, stored);
   if (session.isReader || session.bindings.missing.length > 0) return show(session, stored);
   if (snapshot !== undefined) plugins.restore(snapshot);

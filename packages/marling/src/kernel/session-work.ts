@@ -5,25 +5,31 @@
 //        quiet until that input has had its turn, or joined one.
 //   WK3  it goes on in one runtime at a time, as long as something goes on; with it a runtime takes what is stored of it. One
 //        that does not have it writes nothing of it and starts nothing that is stored.
-//   WK4  a runtime that needs it waits for another one that has it, for some seconds. Work of the other one that has to be
-//        stored waits in turn for a turn that runs here: then the wait ends with `lease_held`.
+//   WK4  a runtime that needs it for anything but WK6 waits for another one that has it, for some seconds. Work of the other
+//        one that has to be stored waits in turn for a turn that runs here: then the wait ends with `lease_held`.
 //   WK5  a runtime that finds it written by another one has lost it: nothing of its own is written over that.
+//   WK6  a durable task that a restart would run again is begun without the work: its request is stored, and the runtime
+//        that has the work takes it over with its next look at the store. Where no runtime has it, recovery finds the request.
 
+import { randomUUID } from "node:crypto";
 import { MarlingError, messageOf } from "../base/errors.ts";
 import { workLeaseId } from "../model/ids.ts";
 import { type JsonObject, jsonEqual } from "../model/json.ts";
 import { decodeMessageInput, type MessageInput } from "../model/message.ts";
 import type { ProcessRun } from "../plugin/work-host.ts";
-import type { StoredSession } from "../store/contract.ts";
+import type { SessionCommit, SessionComponents, StoredSession } from "../store/contract.ts";
+import { decodeDurableTasks } from "../work/durable-tasks.ts";
 import type { MonitorWake } from "../work/monitor.ts";
 import { MonitorRegistry } from "../work/monitor-registry.ts";
-import type { TaskRecord, TaskRun } from "../work/task.ts";
+import type { TaskRecord, TaskRun, TaskSpec } from "../work/task.ts";
+import { newRecord } from "../work/task-record.ts";
 import { waitAtMost } from "../work/task-work.ts";
 import type { InputCause } from "./admit.ts";
 import { bindingsOf, needsBinding } from "./bindings.ts";
 import { commitChange, stateChange } from "./commit.ts";
 import type { ResidentSession } from "./resident-session.ts";
 import { SessionLease } from "./session-lease.ts";
+import { TaskRequests } from "./task-requests.ts";
 import { traceIssues } from "./trace-issues.ts";
 import type { TurnQueue } from "./turn-queue.ts";
 
@@ -32,6 +38,8 @@ const LAST_SAVE_MS = 1000;
 /** How often a runtime asks for work that another one has. */
 const RETRY_MS = 100;
 const LONGEST_WAIT_MS = 5_000;
+/** How often a runtime that has the work looks for requests of others. */
+const LOOK_MS = 1_000;
 
 export interface CloseOptions {
   readonly isWithRuntime?: boolean;
@@ -43,6 +51,7 @@ export class SessionWork {
   readonly monitors: MonitorRegistry;
   readonly #session: ResidentSession;
   readonly #lease: SessionLease;
+  readonly #requests: TaskRequests;
   #firstTurnInput: MessageInput | undefined;
   #givenAgain: MessageInput | undefined;
   #isNew = false;
@@ -53,10 +62,11 @@ export class SessionWork {
   #isOwner = false;
   /** How many act as the owner at this moment. */
   #actors = 0;
-  /** The component that the store has of this runtime, and the one that was exported since. */
+  /** The component that the store has as far as this runtime knows, and the one that was exported since. */
   #stored: JsonObject | undefined;
   #exported: { readonly mark: number; readonly component: JsonObject } | undefined;
   #wasTakenUp = false;
+  #stopLooking: (() => void) | undefined;
   /** The commit under way, and the one that is to follow it. */
   #saving: Promise<void> = Promise.resolve();
   #nextSave: Promise<void> | undefined;
@@ -67,6 +77,7 @@ export class SessionWork {
     this.#session = session;
     this.#lease = new SessionLease(workLeaseId(session.id), session.parts.work.leases);
     this.#lease.onLost = () => void this.#lost();
+    this.#requests = new TaskRequests(session);
     this.monitors = new MonitorRegistry({
       clock: session.parts.clock,
       onWake: (wake) => void this.#wake(wake),
@@ -96,7 +107,7 @@ export class SessionWork {
 
   /** Whether there are such tasks, or what is stored cannot be read, though nobody else has them. */
   get isLeft(): boolean {
-    return this.#wasTakenUp && (!this.#isOwner || this.isResumable);
+    return this.#wasTakenUp && (!this.#isOwner || this.isResumable || !this.#requests.isEmpty);
   }
 
   /** Whether nothing goes on here, and nothing waits to be taken. */
@@ -197,25 +208,122 @@ export class SessionWork {
   #releaseIdle(): void {
     if (!this.#isOwner || this.#actors > 0 || this.#phase !== "open" || !this.isIdle) return;
     if (this.#session.parts.effects.remembers !== true || this.#saves > 0) return;
+    this.#takesRequests();
     if (this.hasMoved) return void this.#save().catch(() => undefined); // The next change is written with this one.
     this.#disown();
-    this.#lease.release().catch(() => undefined); // An unreleased lease expires.
+    const released = this.#lease.release().catch(() => undefined); // An unreleased lease expires.
+    // A runtime that stored a request before the release found the work held.
+    released.then(() => this.#takeLate()).catch(() => undefined); // Recovery finds it.
+  }
+
+  async #takeLate(): Promise<void> {
+    if (this.#phase !== "open" || this.#isOwner) return;
+    if (await this.#requests.haveCome()) await this.ifOwner(async () => undefined);
   }
 
   #disown(): void {
+    this.#stopLooking?.();
+    this.#requests.leave();
     this.#isOwner = false;
     this.#wasTakenUp = false;
     this.#owning = undefined;
   }
 
   /** What another runtime stored of the session was taken over here: it may have written the work too (WK5). */
-  reloaded(component: JsonObject | undefined): void {
-    if (!this.#isOwner) return;
+  reloaded({ work: component, requests }: SessionComponents): void {
     this.#noteStored();
-    const own = [this.#stored, this.#exported?.component];
-    if (own.some((known) => known === component || jsonEqual(known ?? null, component ?? null))) return;
+    const isIt = (known: JsonObject | undefined): boolean =>
+      known === component || jsonEqual(known ?? null, component ?? null);
+    if (this.#isOwner && !isIt(this.#stored) && !isIt(this.#exported?.component)) this.#loseWork();
+    if (!this.#isOwner) {
+      this.#stored = component;
+      this.#exported = undefined;
+    }
+    this.#showRequests(requests);
+    this.#takeRequests();
+  }
+
+  #loseWork(): void {
     if (this.#lease.generation === undefined) void this.#lost();
     else this.#lease.lose(this.#lease.generation);
+  }
+
+  /** A commit of this runtime was stored. */
+  committed({ requests }: SessionComponents): void {
+    if (requests !== undefined) this.#showRequests(requests);
+  }
+
+  #showRequests(component: JsonObject | undefined): void {
+    try {
+      this.#requests.show(component, (task) => this.runner(task));
+    } catch (thrown) {
+      void this.#report("requests_not_taken", thrown);
+    }
+  }
+
+  /** Lists the tasks that others asked for; they begin when a commit has stored them. */
+  #takeRequests(): void {
+    if (this.#takesRequests()) this.#save().catch(() => undefined); // The next look tries again.
+  }
+
+  #takesRequests(): boolean {
+    if (!this.#isOwner || this.#phase !== "open") return false;
+    try {
+      if (!this.#requests.take()) return false;
+      this.#mark += 1;
+      return true;
+    } catch (thrown) {
+      void this.#report("requests_not_taken", thrown);
+      return false;
+    }
+  }
+
+  /** Looks for requests of others, as long as this runtime has the work. */
+  #lookOut(): void {
+    const { parts } = this.#session;
+    this.#stopLooking?.();
+    if (parts.effects.remembers !== true) return;
+    const look = async (): Promise<void> => {
+      const hasTaken = this.#takesRequests() || this.#requests.hasTaken;
+      if (hasTaken || (await this.#requests.haveCome())) await this.moved();
+    };
+    const lookOn = async (): Promise<void> => {
+      await look().catch(() => undefined); // The next look tries again.
+      if (this.#isOwner && this.#phase === "open") this.#lookOut();
+    };
+    this.#stopLooking = parts.clock.after(LOOK_MS, () => void lookOn(), { isBackground: true });
+  }
+
+  /**
+   * Stores the request for a durable task in a session whose work another runtime has (WK6). An effect that asks again is
+   * given the task that it asked for. Rejects with `duplicate_task`.
+   */
+  async request(spec: TaskSpec): Promise<TaskRecord> {
+    const session = this.#session;
+    const { id, parts } = session;
+    if (this.#phase !== "open") throw this.#heldError();
+    const keyed = { ...spec, idempotencyKey: spec.idempotencyKey ?? randomUUID() }; // Its commit may have to be made again.
+    const record = newRecord(keyed, { sessionId: id, now: parts.clock.now() });
+    const find = (): TaskRecord | undefined => this.#requests.put(record, this.#storedTasks());
+    let known = find();
+    try {
+      if (known !== undefined) return known;
+      await commitChange(session, () => {
+        known = find();
+        return { ...stateChange(session, "request"), rebases: true, isBesideTurns: true };
+      });
+    } finally {
+      this.#requests.drop(record);
+    }
+    await this.ifOwner(async () => undefined).catch(() => undefined); // Recovery takes it.
+    const task = parts.work.tasks.get(id, spec.id);
+    return known ?? (task?.createdAt === record.createdAt ? task : record);
+  }
+
+  #storedTasks(): readonly TaskRecord[] {
+    this.#noteStored();
+    const { version, tasks } = this.#stored ?? {};
+    return version !== VERSION || tasks === undefined ? [] : decodeDurableTasks(tasks, this.#session.id);
   }
 
   /** A commit has taken the export: it is what the store has. */
@@ -228,10 +336,27 @@ export class SessionWork {
   /** Something that is stored has changed; resolves when the store has it. Changes that come together are one commit. */
   moved(): Promise<void> {
     if (this.#isOwner) this.#mark += 1;
+    this.#takesRequests(); // What has ended may have had the id of one.
     return this.#save();
   }
 
-  export(): JsonObject {
+  /** What the next commit writes of it. */
+  components(): Pick<SessionComponents, "work" | "requests"> {
+    const isWritten = this.hasMoved;
+    const requests = this.#requests.export({ isTaking: isWritten && this.#isOwner });
+    return {
+      ...(isWritten ? { work: this.#export() } : {}),
+      ...(requests === undefined ? {} : { requests }),
+    };
+  }
+
+  /** Whether a commit that writes these leaves something to be gone on with. */
+  leftBy({ work, requests }: SessionComponents): Pick<SessionCommit, "hasWork"> {
+    if (work === undefined && requests === undefined) return {};
+    return { hasWork: this.isResumable || this.#requests.isLeftBy(requests) };
+  }
+
+  #export(): JsonObject {
     const tasks = this.#isOwner ? this.#session.parts.work.tasks.exportDurable(this.#session.id) : undefined;
     const input = this.#firstTurnInput as unknown as JsonObject | undefined;
     this.#noteStored();
@@ -246,7 +371,13 @@ export class SessionWork {
   }
 
   /** Shows what was stored, except tasks, which are shown where they can go on. */
-  restore(component: JsonObject | undefined): void {
+  show({ work, requests }: SessionComponents): void {
+    this.#stored = work;
+    this.#restore(work);
+    this.#showRequests(requests);
+  }
+
+  #restore(component: JsonObject | undefined): void {
     if (component?.version !== VERSION) return;
     this.#hasStoredTasks = component.tasks !== undefined;
     if (component.monitors !== undefined) this.monitors.restoreState(component.monitors as JsonObject);
@@ -256,7 +387,7 @@ export class SessionWork {
 
   /** Goes on with what is stored, if there is anything to go on with and nobody else does. */
   async takeUp(): Promise<void> {
-    if (this.#hasStoredTasks) await this.ifOwner(async () => undefined);
+    if (this.#hasStoredTasks || !this.#requests.isEmpty) await this.ifOwner(async () => undefined);
   }
 
   /** What runs the durable tasks of a plugin that have this label. */
@@ -291,6 +422,7 @@ export class SessionWork {
     const { parts, id } = this.#session;
     const { tasks, hidden } = parts.work;
     this.#phase = "closing";
+    this.#stopLooking?.();
     await this.#owning?.catch(() => undefined);
     await this.monitors.close();
     if (!isWithRuntime) await this.#closeTasks();
@@ -349,15 +481,19 @@ export class SessionWork {
     const stored = state.revision === 0 ? undefined : await parts.store.load(id, { isPartial: true });
     if (stored !== undefined) await this.#requireBound(stored);
     const component = state.saved.work < 0 ? undefined : stored?.components.work;
-    if (component !== undefined) this.restore(component);
+    if (component !== undefined) this.#restore(component);
     this.#stored = component;
     this.#exported = undefined;
+    if (stored !== undefined && stored.revision >= this.#session.state.revision)
+      this.#showRequests(stored.components.requests);
     this.#isOwner = true;
     this.#isNew = false;
     try {
       if (component?.version === VERSION && component.tasks !== undefined)
         parts.work.tasks.restoreDurable(id, component.tasks, (task) => this.runner(task));
       if (component?.monitors !== undefined) await this.#holdWakes();
+      this.#takeRequests();
+      this.#lookOut();
       return true;
     } catch (thrown) {
       this.#isOwner = false; // What cannot be read is not to be written over.

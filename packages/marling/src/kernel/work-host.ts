@@ -128,14 +128,25 @@ async function spawn(
 ): Promise<TaskRecord> {
   const { tasks } = session.parts.work;
   if (spec.durable === undefined) return tasks.spawnManaged(session.id, spec, workOf(session, spec, run));
-  return session.work.asOwner(async () => {
-    const key =
-      spec.idempotencyKey ?? (scope === undefined ? undefined : serviceKey(scope, "task", undefined));
+  const key = spec.idempotencyKey ?? (scope === undefined ? undefined : serviceKey(scope, "task", undefined));
+  const keyed = key === undefined ? spec : { ...spec, idempotencyKey: key };
+  const begin = async (): Promise<TaskRecord> => {
     const known = key === undefined ? undefined : tasks.get(session.id, spec.id);
     if (known !== undefined && known.idempotencyKey === key) return known;
-    const keyed = key === undefined ? spec : { ...spec, idempotencyKey: key };
     return tasks.spawnManaged(session.id, keyed, workOf(session, keyed, run));
-  });
+  };
+  if (spec.durable.recovery !== "rerun") return session.work.asOwner(begin);
+  return (await session.work.ifOwner(begin)) ?? request(session, keyed, run);
+}
+
+/** What a restart finds, the runtime that has the work of the session finds too. */
+async function request(
+  session: ResidentSession,
+  spec: TaskSpec,
+  run: ProcessRun | undefined,
+): Promise<TaskRecord> {
+  workOf(session, spec, run);
+  return session.work.request(spec);
 }
 
 /** What a restart shall run again is run by what a restart finds: the plugin's work of that label. */

@@ -42,6 +42,8 @@ export interface SessionComponents {
   readonly execution?: JsonObject;
   /** What goes on beside turns. */
   readonly work?: JsonObject;
+  /** Durable tasks that are to begin beside turns, for whoever goes on with `work`. */
+  readonly requests?: JsonObject;
 }
 
 export interface StoredSession {

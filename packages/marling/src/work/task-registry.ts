@@ -63,6 +63,17 @@ export class TaskRegistry implements AsyncDisposable {
     return task.record;
   }
 
+  /** Lists a durable task that another runtime asked for; `beginRequested` begins it. Throws `duplicate_task`. */
+  listRequested(record: TaskRecord): void {
+    this.#keeper.add(record, { isManaged: true });
+  }
+
+  /** Begins a task that `listRequested` listed and that is stored now; says nothing for another. */
+  beginRequested(sessionId: string, taskId: string, run: TaskRun): void {
+    const task = this.#live(sessionId, taskId);
+    if (task?.record.state === "pending" && task.work === undefined) this.#keeper.begin(task, run);
+  }
+
   /** Lists a task that others run. Rejects with `duplicate_task` as `spawnManaged` does. */
   async register(sessionId: string, spec: TaskSpec, options: RegisterOptions = {}): Promise<TaskRecord> {
     const { cancel, state = "running" } = options;
@@ -226,13 +237,13 @@ export class TaskRegistry implements AsyncDisposable {
 
   /**
    * Lists the durable tasks of a session that is opened, and has them recovered as each allows; tasks that are listed
-   * already are left as they are. Returns the records; what is to run again does so when it is stored. Throws
+   * already are left as they are (WT26). Returns the records; what is to run again does so when it is stored. Throws
    * `unsupported_version` or `invalid_snapshot`, and then nothing is listed.
    */
   restoreDurable(sessionId: string, component: unknown, runners: TaskRunners): readonly TaskRecord[] {
     this.#keeper.refuseWhenClosed(sessionId);
     const stored = decodeDurableTasks(component, sessionId);
-    const missing = stored.filter(({ id }) => this.get(sessionId, id) === undefined);
+    const missing = stored.filter((task) => isMissing(task, this.get(sessionId, task.id)));
     const now = this.#keeper.clock.now();
     const plans = missing.map((before) => {
       const run = wantsRun(before) ? runners(before) : undefined;
@@ -344,6 +355,13 @@ interface Transfer {
 
 function recordsOf(tasks: readonly HeldTask[], filter: TaskFilter): readonly TaskRecord[] {
   return tasks.map(({ record }) => record).filter((record) => matchesTask(record, filter));
+}
+
+/** An ended task gives way to a later one of its id. */
+function isMissing(stored: TaskRecord, listed: TaskRecord | undefined): boolean {
+  if (listed === undefined) return true;
+  const isSame = stored.createdAt === listed.createdAt && stored.idempotencyKey === listed.idempotencyKey;
+  return isTerminal(listed.state) && listed.durable !== undefined && !isSame;
 }
 
 function wantsRun({ durable, state }: TaskRecord): boolean {

@@ -57,11 +57,7 @@ export class TaskTable {
   refuseDuplicate(sessionId: string, taskId: string): void {
     const other = this.find(sessionId, taskId);
     if (other === undefined || isTerminal(other.record.state)) return;
-    throw new MarlingError(
-      "duplicate_task",
-      `task ${taskId} of session ${sessionId}: expected an id that no live task of the session has, found one of ${other.record.producer} that is ${other.record.state}`,
-      { details: { sessionId, taskId, producer: other.record.producer } },
-    );
+    throw duplicateTask(other.record);
   }
 
   remove({ record }: HeldTask): void {
@@ -115,6 +111,15 @@ export class TaskTable {
     tasks.delete(id);
     tasks.set(id, task);
   }
+}
+
+/** For a second task of the id of a live one. */
+export function duplicateTask({ sessionId, id, producer, state }: TaskRecord): MarlingError {
+  return new MarlingError(
+    "duplicate_task",
+    `task ${id} of session ${sessionId}: expected an id that no live task of the session has, found one of ${producer} that is ${state}`,
+    { details: { sessionId, taskId: id, producer } },
+  );
 }
 
 /** The sort is stable, and maps keep the order of insertion. */

@@ -28,6 +28,7 @@ test.each([
   ["frames", 25],
   ["listening", 30],
   ["beside", 20],
+  ["requested", 20],
   ["retries", 16],
   ["compaction", 14],
   ["carried", 18],

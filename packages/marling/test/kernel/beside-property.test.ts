@@ -61,6 +61,8 @@ interface World extends Life {
   readonly keys: string[];
   /** A step of the durable task that runs here. */
   step(name: string): Promise<unknown>;
+  /** The tasks that were run here, once for each attempt. */
+  ran(): readonly string[];
 }
 
 function another(
@@ -84,7 +86,8 @@ async function world(store: Store, listeners: readonly Plugin[]): Promise<World>
   await until(() => background.attempts.length === 1);
   const step = async (name: string): Promise<unknown> =>
     background.attempts[0]?.context.step(name, () => name);
-  return { ...life, keys, step };
+  const ran = (): readonly string[] => background.attempts.map(({ context: { record } }) => record.id);
+  return { ...life, keys, step, ran };
 }
 
 const note = (text: string) => [{ kind: "message", message: { role: "user", content: text } }] as const;
@@ -193,7 +196,7 @@ test("[C7][LE4] operations beside turns that sleep, wake, change frames and end"
 /** What can be made again on whatever others have committed. */
 const REBASING: readonly OperationName[] = ["note", "step", "configure"];
 
-test("[C7][E16] the same while another runtime appends, answers and runs turns too", async () => {
+test("[C7][E16][WK6] the same while another runtime appends, answers, runs turns and begins tasks too", async () => {
   const shared = cases.map((one) => ({
     ...one,
     backing: BACKINGS.find(({ name }) => name === "sqlite") as Case["backing"],
@@ -210,6 +213,7 @@ test("[C7][E16] the same while another runtime appends, answers and runs turns t
       const done = one.operations.flatMap(({ name, afterMs }, number) => [
         delay(afterMs).then(() => OPERATIONS[name](first, number)),
         delay(afterMs).then(() => second.session.appendNodes(note(`there ${number}`))),
+        delay(afterMs).then(() => start(second.session, durable(`asked ${number}`))),
       ]);
       await Promise.all(done);
       for (const turn of turns)
@@ -220,6 +224,9 @@ test("[C7][E16] the same while another runtime appends, answers and runs turns t
       const there = (await transcript(first.session)).filter((line) => line.startsWith("user: there "));
       expect(new Set(there).size).toBe(one.operations.length);
       expect(there).toHaveLength(one.operations.length);
+      const asked = one.operations.map((_one, number) => `asked ${number}`);
+      await until(() => first.ran().length > asked.length);
+      expect([...first.ran()].sort()).toEqual(["a", ...asked].sort());
       await Promise.all([first.runtime.close(), second.runtime.close()]);
       const others = open();
       expect(await claimAsStranger(others)).toMatchObject({ kind: "claimed", isTakeover: false });

@@ -1,9 +1,9 @@
-// The work of a session that several runtimes have open: rule WK3 of session-work.ts.
+// The work of a session that several runtimes have open: rules WK3 to WK5 of session-work.ts. WK6 is in task-requests.test.ts.
 
 import { sqliteStore } from "marling/sqlite";
 import { callTool, say } from "marling/testing";
 import { describe, expect, test, vi } from "vitest";
-import { database, gate, gatedTool, live } from "./durable-support.ts";
+import { database, gate, gatedTool, live, mortal } from "./durable-support.ts";
 import { transcript } from "./hooks-support.ts";
 import { AHEAD } from "./leases-support.ts";
 import { codeOf } from "./services-support.ts";
@@ -26,7 +26,7 @@ describe("two runtimes on one file", () => {
     });
     expect(second.session.tasks.list()).toEqual([]);
     expect(there.attempts).toEqual([]);
-    expect(await codeOf(start(second.session, durable("b")))).toContain("run in another runtime");
+    expect(await codeOf(start(second.session, durable("b", "report")))).toContain("run in another runtime"); // [WK4]
     expect((await second.session.turn("hello").result).text).toBe("answered");
     here.attempts[0]?.context.progress("second");
     await first.runtime.close();
@@ -45,13 +45,28 @@ describe("two runtimes on one file", () => {
     const first = await live({ store: sqliteStore({ path }), plugins: starting(here) });
     await start(first.session, durable("a"));
     const second = await live({ store: sqliteStore({ path }), plugins: starting(there) });
-    const started = start(second.session, durable("b")); // [WK4]: it waits for the first.
+    const started = start(second.session, durable("b", "report")); // [WK4]: it waits for the first.
     here.attempts[0]?.finish("done");
     await started;
     await eventually(() => there.attempts.length).toBe(1);
     await second.runtime.close();
     await start(first.session, durable("c"));
-    expect([...states(first.session.tasks.list())].sort()).toEqual(["a completed", "b running", "c running"]);
+    expect([...states(first.session.tasks.list())].sort()).toEqual(["a completed", "b failed", "c running"]);
+  });
+
+  test("[WT26] a task that reuses the id of an ended one is recovered in the runtime that had run the ended one", async () => {
+    const path = database();
+    const [here, there] = [jobs(), jobs()];
+    const first = await live({ store: sqliteStore({ path }), plugins: starting(here) });
+    await start(first.session, durable("a"));
+    here.attempts[0]?.finish("done");
+    await eventually(() => states(first.session.tasks.list())).toEqual(["a completed"]);
+    const second = await mortal({ store: sqliteStore({ path }), plugins: starting(there) });
+    await start(second.session, durable("a", "report"));
+    await eventually(() => there.attempts.length).toBe(1);
+    await second.die();
+    await first.runtime.recover();
+    await eventually(() => states(first.session.tasks.list())).toEqual(["a failed"]); // As WT24 says.
   });
 
   test("[WK5] a runtime whose work another one took over writes nothing over it", async () => {
