@@ -1,13 +1,13 @@
 // Keys in texts that others wrote: an error of a server may repeat what it was sent.
 //   SE1  a secret that is known is replaced in every form a server may give it: as it is, in any case, encoded for an
 //        address, and in base64, alone or within something longer.
-//   SE2  what looks like a credential is replaced though nobody knows it: by its scheme, by its name, by its form.
+//   SE2  unknown credentials are replaced too: they are recognised by scheme, by name or by form.
 //   SE3  text that was cleaned stays as it is when it is cleaned again.
 
-/** What stands for a secret. */
+/** The replacement of a secret. */
 export const SECRET_MARK = "[key]";
 
-/** What is shorter is no secret, and might be a part of any word. */
+/** Shorter texts are not treated as secrets: they may be part of any word. */
 const SHORTEST_SECRET = 6;
 const SECRET_NAME = /auth|key|token|secret|cookie|password|signature/i;
 const SECRET_PARAMETER = /^(?:key|sig|code)$|auth|api.?key|token|secret|password|signature/i;

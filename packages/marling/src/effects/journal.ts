@@ -174,7 +174,7 @@ class TurnJournal {
     return new TurnJournal(rows, known, { retry, unwritten });
   }
 
-  /** What is to be kept when the run ends here; nothing when everything is written. */
+  /** The records to keep when the run ends here; `undefined` when everything is written. */
   left({ lease }: TurnName): LeftJournal | undefined {
     const unbegun = [...this.#unbegun];
     const isBegun = ({ key, status }: JournalRecord): boolean => status === "done" || !this.#unbegun.has(key);

@@ -30,7 +30,7 @@ function nameOf({ sessionId, turnId }: TurnName): string {
   return JSON.stringify([sessionId, turnId]);
 }
 
-/** What a run had in memory of a turn when a fault ended it. Plain JSON, shared with nobody. */
+/** The unwritten records of a turn whose run a fault ended. Plain JSON. */
 export interface LeftJournal {
   readonly lease: number | undefined;
   readonly started: readonly EffectKey[];

@@ -25,7 +25,7 @@ import { emitPluginEvents, performEffect, type TurnRun } from "./turn-run.ts";
 /** A model call as it is recorded. Plain JSON. */
 export interface RecordedCall {
   readonly result: ModelCallResult;
-  /** What was shown, where it is not the text of the response. */
+  /** The texts that observers were shown; absent when they are the text of the response. */
   readonly prose?: readonly string[];
   readonly calls: readonly ModelCallRecord[];
   /** Set when the hooks of the answer have not run. Outcomes of versions before 3 never have it. */

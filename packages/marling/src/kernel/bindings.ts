@@ -20,7 +20,7 @@ import { decodeProgress, partId } from "./turn-progress.ts";
 
 /** How a runtime stands to the newest commit of a session that it has read. */
 export interface Bindings {
-  /** What this runtime lacks, in words. */
+  /** Names of the bindings that this runtime lacks, for an error message. */
   readonly missing: readonly string[];
   /** Plugins that the commit names and that are retired here; the next commit records that. */
   readonly retiring: readonly string[];
@@ -63,7 +63,7 @@ export async function allBindingsOf(
   return { ...bindings, missing: [...new Set([...bindings.missing, ...missing])] };
 }
 
-/** What the unfinished turns of a session need and this runtime lacks. */
+/** Bindings that the unfinished turns of a session need and this runtime lacks. */
 async function missingForTurns(
   parts: BindingParts,
   id: SessionId,
@@ -81,7 +81,7 @@ async function missingForTurns(
   return missing;
 }
 
-/** What an unfinished turn needs and this runtime lacks. */
+/** Bindings that an unfinished turn needs and this runtime lacks. */
 function missingFor(
   parts: BindingParts,
   row: InboxRow,

@@ -64,7 +64,7 @@ interface Attempt {
 interface Ended<Result extends ModelCallResult = ModelCallResult> {
   readonly result: Result;
   readonly reason?: Exclude<StreamFinishReason, "attempt_reset">;
-  /** What was shown, where it is not the text of the response. */
+  /** The texts that observers were shown; absent when they are the text of the response. */
   readonly prose?: readonly string[];
   /** Set when hooks of the answer are still to run. */
   readonly live?: LiveAnswer;
